@@ -1,0 +1,1 @@
+//! The Rust client: requests and watches that reconnect from their cursor.

@@ -1,0 +1,100 @@
+//! Versioned documents over plain files, with a change for every write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use feed::Feed;
+use jiff::Timestamp;
+use wire::{ContentHash, DocPath};
+
+/// What happened to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A version was made by APPEND.
+    Append,
+    /// The document was archived.
+    Archive,
+    /// A version was made by PUBLISH, or the document was unarchived.
+    Publish,
+}
+
+/// A committed write, as the feed carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What happened.
+    pub op: Op,
+    /// Which document.
+    pub path: DocPath,
+    /// Its current version after the write.
+    pub version: u64,
+    /// The hash of that version's body.
+    pub hash: ContentHash,
+    /// Who wrote, as the write's metadata said.
+    pub agent: Option<Arc<str>>,
+}
+
+impl feed::Change for Change {
+    fn name(&self) -> &str {
+        self.path.as_str()
+    }
+}
+
+/// Publisher metadata of a version: bare keys (without `meta.`) to values.
+pub type PublisherMetadata = BTreeMap<String, String>;
+
+/// A version as it is stored, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionInfo {
+    /// Its number, from 1.
+    pub version: u64,
+    /// The hash of the body.
+    pub content_hash: ContentHash,
+    /// The hash of the whole stored file, which is the etag.
+    pub file_hash: ContentHash,
+    /// The modification time of the stored file.
+    pub modified: Timestamp,
+    /// What the publisher said of it.
+    pub metadata: Arc<PublisherMetadata>,
+}
+
+/// A version with its body.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Where it was found.
+    pub path: DocPath,
+    /// The version.
+    pub info: VersionInfo,
+    /// The document's current version number.
+    pub current: u64,
+    /// The document is archived.
+    pub archived: bool,
+    /// The body, byte for byte.
+    pub body: Bytes,
+}
+
+/// What a read finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The current version.
+    Current,
+    /// One version by number.
+    Version(u64),
+}
+
+/// A caller's right to see a path, asked per entry of a listing or a search.
+pub type CanRead<'a> = &'a dyn Fn(&DocPath) -> bool;
+
+/// The right to write, asked once more under the commit lock; an error refuses the write.
+pub type StillAllowed<'a> = &'a dyn Fn() -> bool;
+
+/// The file store. A cheap handle: clones share it. All methods block on the disk.
+#[derive(Clone, Debug)]
+pub struct FileStore(());
+
+impl FileStore {
+    /// The changes.
+    pub fn feed(&self) -> &Feed<Change> {
+        todo!()
+    }
+}

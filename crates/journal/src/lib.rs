@@ -1,0 +1,1 @@
+//! An append-only record log with group commit.

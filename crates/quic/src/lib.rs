@@ -1,0 +1,1 @@
+//! The Mark face: documents and their watches over QUIC.

@@ -1,0 +1,1 @@
+//! Files beneath one root directory, behind a trait that a crashing fake implements too.

@@ -1,0 +1,1 @@
+//! What the tests share: clock, crashing storage, lossy network, the silence checker.

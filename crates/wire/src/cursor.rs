@@ -1,0 +1,213 @@
+//! Positions: an epoch, a sequence number in it, and the two together as a cursor.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// The identity of one sequence; it changes only when a sequence truly restarts (P5).
+///
+/// One to 64 characters of `[A-Za-z0-9._-]`. Cloning shares the text.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(Arc<str>);
+
+impl Epoch {
+    /// The longest epoch in bytes.
+    pub const LEN_MAX: usize = 64;
+
+    /// Takes `text` as an epoch if it is a legal one.
+    pub fn new(text: &str) -> Result<Self, CursorError> {
+        if is_epoch(text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(CursorError::Epoch)
+        }
+    }
+
+    /// Makes an epoch of 12 hex digits from six random bytes.
+    pub fn from_random(bytes: [u8; 6]) -> Self {
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self(text.into())
+    }
+
+    /// The text form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_epoch(text: &str) -> bool {
+    (1..=Epoch::LEN_MAX).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Epoch({})", self.0)
+    }
+}
+
+/// A place in one epoch's sequence. The first change of an epoch has sequence 1; 0 is before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seq(u64);
+
+impl Seq {
+    /// The place before the first change.
+    pub const ZERO: Self = Self(0);
+
+    /// Names the place `value`.
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// The number itself.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The place after this one. Saturates: a sequence of 2^64 changes never happens.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A position that outlives processes: everything up to and including `seq` of `epoch`.
+///
+/// The text form is `<epoch>:<seq>`, the sequence in decimal without leading zeros.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor {
+    /// The sequence that is meant.
+    pub epoch: Epoch,
+    /// The last place that counts as seen.
+    pub seq: Seq,
+}
+
+impl Cursor {
+    /// Joins an epoch and a place.
+    pub const fn new(epoch: Epoch, seq: Seq) -> Self {
+        Self { epoch, seq }
+    }
+
+    /// Reads the SSE form `<epoch>-<seq>`, split at the last hyphen.
+    pub fn from_event_id(text: &str) -> Result<Self, CursorError> {
+        let (epoch, seq) = text.rsplit_once('-').ok_or(CursorError::Separator)?;
+        Ok(Self {
+            epoch: Epoch::new(epoch)?,
+            seq: parse_seq(seq)?,
+        })
+    }
+
+    /// The SSE form `<epoch>-<seq>`.
+    pub fn event_id(&self) -> String {
+        format!("{}-{}", self.epoch, self.seq)
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.epoch, self.seq)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        let (epoch, seq) = text.rsplit_once(':').ok_or(CursorError::Separator)?;
+        Ok(Self {
+            epoch: Epoch::new(epoch)?,
+            seq: parse_seq(seq)?,
+        })
+    }
+}
+
+fn parse_seq(text: &str) -> Result<Seq, CursorError> {
+    let canonical = text == "0" || (!text.starts_with('0') && !text.is_empty());
+    if !canonical || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CursorError::Seq);
+    }
+    text.parse().map(Seq).map_err(|_| CursorError::Seq)
+}
+
+/// Why a text is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CursorError {
+    /// The epoch is empty, longer than 64 bytes, or has a character outside `[A-Za-z0-9._-]`.
+    #[error("the epoch must be 1 to 64 characters of A-Z a-z 0-9 . _ -")]
+    Epoch,
+    /// Nothing separates epoch and sequence.
+    #[error("a cursor is written <epoch>:<seq>")]
+    Separator,
+    /// The sequence is no canonical decimal number below 2^64.
+    #[error("the sequence must be a decimal number without sign or leading zeros")]
+    Seq,
+}
+
+/// Why a watcher is told that it missed something. A closed list (`docs/errors.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GapReason {
+    /// The cursor lies above the head of its own epoch.
+    Ahead,
+    /// A message between nodes was lost.
+    Bus,
+    /// The cursor belongs to another epoch.
+    Epoch,
+    /// The source lost part of its history.
+    Hole,
+    /// The watcher fell more than a ring behind.
+    Lapped,
+    /// The cursor could not be read.
+    Malformed,
+    /// More was pending for this watcher than its bound allows.
+    Overflow,
+    /// The source or a worker restarted without its history.
+    Restart,
+    /// The right to a part of the scope was taken away.
+    Revoked,
+    /// The shape of the data changed.
+    Schema,
+    /// The changes after the cursor are no longer kept.
+    TooOld,
+}
+
+impl GapReason {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ahead => "ahead",
+            Self::Bus => "bus",
+            Self::Epoch => "epoch",
+            Self::Hole => "hole",
+            Self::Lapped => "lapped",
+            Self::Malformed => "malformed",
+            Self::Overflow => "overflow",
+            Self::Restart => "restart",
+            Self::Revoked => "revoked",
+            Self::Schema => "schema",
+            Self::TooOld => "too-old",
+        }
+    }
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,101 @@
+//! What a watch asks for, in the one text form that every face, the command line and the
+//! configuration share (`docs/architecture.md`, scopes).
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::path::{DocPath, PathError, Target};
+
+/// What a watch asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Documents: one, or everything under a prefix.
+    Document(DocumentScope),
+}
+
+/// One document, or all documents below a directory at any depth.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DocumentScope {
+    /// The document or the directory.
+    pub path: DocPath,
+    /// Everything below `path` instead of `path` itself.
+    pub subtree: bool,
+}
+
+impl DocumentScope {
+    /// True if a change of the document at `path` belongs to this scope.
+    pub fn contains(&self, path: &DocPath) -> bool {
+        if self.subtree {
+            path.is_below(&self.path)
+        } else {
+            *path == self.path
+        }
+    }
+}
+
+impl From<Target> for DocumentScope {
+    fn from(target: Target) -> Self {
+        Self {
+            path: target.path,
+            subtree: target.trailing_slash,
+        }
+    }
+}
+
+impl fmt::Display for DocumentScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.subtree {
+            f.write_str(&self.path.with_slash())
+        } else {
+            self.path.fmt(f)
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document(scope) => write!(f, "doc:{scope}"),
+        }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ScopeError;
+
+    fn from_str(text: &str) -> Result<Self, ScopeError> {
+        let path = if text.starts_with('/') {
+            text
+        } else {
+            let (kind, rest) = text.split_once(':').ok_or(ScopeError::Kind)?;
+            match kind {
+                "doc" if rest.starts_with("//") => return Err(ScopeError::World),
+                "doc" => rest,
+                "events" | "query" | "channel" | "hold" => return Err(ScopeError::Unserved),
+                _ => return Err(ScopeError::Kind),
+            }
+        };
+        Ok(Self::Document(Target::parse(path.as_bytes())?.into()))
+    }
+}
+
+/// Why a text is no scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ScopeError {
+    /// The text is neither a path nor begins with a known kind.
+    #[error("a scope is a path such as /notes/ or begins with `doc:`")]
+    Kind,
+    /// The path of a `doc:` scope is no path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The kind is known, but nothing here serves it.
+    #[error("this version serves scopes of documents alone")]
+    Unserved,
+    /// A world is named where there is only one.
+    #[error("this server has one world; write doc:/path")]
+    World,
+}
