@@ -1,1 +1,5 @@
-//! What the tests share: clock, crashing storage, lossy network, the silence checker.
+//! What the tests share: crashing storage, a lossy network, server processes, the silence checker.
+
+pub mod link;
+pub mod process;
+pub mod silence;
