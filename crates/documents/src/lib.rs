@@ -1,12 +1,29 @@
 //! Versioned documents over plain files, with a change for every write.
+//!
+//! [`FileStore`] keeps a tree of documents in the layout of the Mark specification, an index of
+//! it in memory, a journal of what was committed, and a [`feed::Feed`] that tells it. Every method
+//! blocks on the disk, so an async caller goes through a thread that may block; none of them is
+//! cancelled half-way. Rights are the caller's: it checks before it calls, hands in a closure for
+//! what the store has to ask again, and gets nothing it did not ask for.
+
+mod draft;
+mod error;
+mod layout;
+mod store;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use feed::Feed;
 use jiff::Timestamp;
 use wire::{ContentHash, DocPath};
+
+pub use draft::{Draft, DraftError, MetadataError};
+pub use error::{OpenError, ReadError, WriteError};
+pub use store::{
+    Config, FileStore, Health, ListEntry, ListPage, ListRequest, Outcome, Progress, Resolved,
+    VersionsPage, VersionsRequest, Written,
+};
 
 /// What happened to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,16 +102,5 @@ pub enum Which {
 /// A caller's right to see a path, asked per entry of a listing or a search.
 pub type CanRead<'a> = &'a dyn Fn(&DocPath) -> bool;
 
-/// The right to write, asked once more under the commit lock; an error refuses the write.
+/// The right to write, asked once more under the commit lock; false refuses the write.
 pub type StillAllowed<'a> = &'a dyn Fn() -> bool;
-
-/// The file store. A cheap handle: clones share it. All methods block on the disk.
-#[derive(Clone, Debug)]
-pub struct FileStore(());
-
-impl FileStore {
-    /// The changes.
-    pub fn feed(&self) -> &Feed<Change> {
-        todo!()
-    }
-}
