@@ -147,7 +147,7 @@ impl Storage for Disk {
             }
             let kind = match entry.file_type() {
                 // Some file systems leave the kind out of the directory.
-                FileType::Unknown => match meta::of_name(&dir.fd()?, name) {
+                FileType::Unknown => match meta::of_name(dir.fd()?, name) {
                     Ok(stat) => stat.kind,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     Err(error) => return Err(error),
