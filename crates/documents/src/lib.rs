@@ -11,6 +11,13 @@ mod error;
 mod layout;
 mod store;
 
+mod importance;
+mod index;
+mod listing;
+mod lookup;
+mod markdown;
+mod title;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +26,8 @@ use jiff::Timestamp;
 use wire::{ContentHash, DocPath};
 
 pub use draft::{Draft, DraftError, MetadataError};
+pub use listing::{Detail, Listing};
+pub use lookup::{Lookup, LookupError, LookupRequest, Match, Matches, Table};
 pub use error::{OpenError, ReadError, WriteError};
 pub use store::{
     Config, FileStore, Health, ListEntry, ListPage, ListRequest, Outcome, Progress, Resolved,

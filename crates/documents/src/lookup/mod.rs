@@ -1,0 +1,131 @@
+//! LOOKUP: which documents have these words as a tag or in their title.
+//!
+//! Rights come first: what a reader may not read is in no row and no count, and changes no
+//! other row's place (D29). Words are literal. The order is total, so the same question on the
+//! same tree has the same answer (D28): words matched, importance, modification (newer first),
+//! path.
+//!
+//! Every document below the scope is looked at; nothing but tags and titles is searched, so a
+//! hundred thousand take milliseconds. An index of words was rejected: a word may lie anywhere
+//! within a title, so it would not spare the walk.
+
+mod filter;
+mod query;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::{Ordering, Reverse};
+
+use wire::DocPath;
+
+use self::query::Words;
+use crate::CanRead;
+use crate::importance::Importance;
+use crate::index::{Document, Index};
+
+pub use self::query::{Lookup, LookupError, LookupRequest};
+pub use self::table::Table;
+
+/// The documents that match, best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matches {
+    /// As many as the limit allows.
+    pub rows: Vec<Match>,
+}
+
+/// One document that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Where it lies.
+    pub path: DocPath,
+    /// The importance with two decimals.
+    pub importance: String,
+    /// What it is called.
+    pub title: String,
+    /// Its tags, as the publisher wrote them.
+    pub tags: Vec<String>,
+}
+
+/// A document that matches, before the limit.
+struct Candidate<'a> {
+    words_matched: usize,
+    document: &'a Document,
+}
+
+impl Lookup {
+    /// Answers from `index` what this reader may see below `scope`; `None` if `scope` isn't a
+    /// directory that this reader may know of.
+    pub(crate) fn run(
+        &self,
+        index: &Index,
+        scope: &DocPath,
+        can_read: CanRead<'_>,
+    ) -> Option<Matches> {
+        let mut candidates: Vec<_> = index
+            .listed(scope, can_read)?
+            .filter_map(|document| self.candidate(document))
+            .filter(|candidate| can_read(candidate.document.path()))
+            .collect();
+        if candidates.len() > self.limit {
+            candidates.select_nth_unstable_by(self.limit, Candidate::order);
+            candidates.truncate(self.limit);
+        }
+        candidates.sort_unstable_by(Candidate::order);
+        Some(Matches {
+            rows: candidates.iter().map(Candidate::row).collect(),
+        })
+    }
+
+    fn candidate<'a>(&self, document: &'a Document) -> Option<Candidate<'a>> {
+        let words_matched = match &self.words {
+            Words::Any => 0,
+            Words::Some(words) => {
+                let description = document.description();
+                let title = description.folded_title();
+                let matched = words
+                    .iter()
+                    .filter(|word| description.has_tag(word) || title.contains(word.as_str()))
+                    .count();
+                (matched > 0).then_some(matched)?
+            }
+        };
+        self.filter.admits(document).then_some(Candidate {
+            words_matched,
+            document,
+        })
+    }
+}
+
+impl Candidate<'_> {
+    fn order(&self, other: &Self) -> Ordering {
+        self.rank()
+            .cmp(&other.rank())
+            .then_with(|| self.document.path().cmp(other.document.path()))
+    }
+
+    fn rank(
+        &self,
+    ) -> (
+        Reverse<usize>,
+        Reverse<Importance>,
+        Reverse<jiff::Timestamp>,
+    ) {
+        (
+            Reverse(self.words_matched),
+            Reverse(self.document.description().importance()),
+            Reverse(self.document.current().modified),
+        )
+    }
+
+    fn row(&self) -> Match {
+        let description = self.document.description();
+        Match {
+            path: self.document.path().clone(),
+            importance: description.importance().to_string(),
+            title: description.title().to_owned(),
+            tags: description.tags().map(str::to_owned).collect(),
+        }
+    }
+}

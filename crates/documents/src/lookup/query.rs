@@ -1,0 +1,124 @@
+//! What a LOOKUP asks, read out of the request's metadata.
+
+use thiserror::Error;
+
+use super::filter::Filter;
+
+/// The query that every document matches.
+const ANY: &str = "*";
+
+/// The shortest query in characters; shorter ones match nearly everything by accident.
+const QUERY_LEN_MIN: usize = 2;
+
+/// The most distinct words of a query: each is looked for in every title.
+const WORDS_MAX: usize = 32;
+
+/// How many rows are given unless the request says otherwise.
+const LIMIT_DEFAULT: usize = 10;
+
+/// The most rows of an answer; a higher wish is lowered to it.
+const LIMIT_MAX: usize = 1000;
+
+/// The keys of a LOOKUP as they came.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LookupRequest<'a> {
+    /// `query`, or the empty text.
+    pub query: &'a str,
+    /// `filter`.
+    pub filter: Option<&'a str>,
+    /// `limit`.
+    pub limit: Option<&'a str>,
+    /// `match`.
+    pub mode: Option<&'a str>,
+}
+
+/// A legal question.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    pub(super) query: String,
+    pub(super) words: Words,
+    pub(super) filter: Filter,
+    pub(super) limit: usize,
+}
+
+/// The words that are looked for.
+#[derive(Clone, Debug)]
+pub(super) enum Words {
+    /// Every document matches.
+    Any,
+    /// One of these, all distinct and in lower case, is enough.
+    Some(Vec<String>),
+}
+
+impl Lookup {
+    /// Reads a question.
+    pub fn parse(request: LookupRequest<'_>) -> Result<Self, LookupError> {
+        match request.mode {
+            None | Some("catalog" | "body") => {}
+            Some(_) => return Err(LookupError::Mode),
+        }
+        Ok(Self {
+            words: words(request.query)?,
+            filter: Filter::parse(request.filter.unwrap_or_default())?,
+            limit: request.limit.map_or(Ok(LIMIT_DEFAULT), limit)?,
+            query: request.query.to_owned(),
+        })
+    }
+}
+
+fn words(query: &str) -> Result<Words, LookupError> {
+    let query = query.trim();
+    if query == ANY {
+        return Ok(Words::Any);
+    }
+    if query.chars().count() < QUERY_LEN_MIN {
+        return Err(LookupError::Query);
+    }
+    let mut words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.len() > WORDS_MAX {
+        return Err(LookupError::Words { count: words.len() });
+    }
+    Ok(Words::Some(words))
+}
+
+fn limit(text: &str) -> Result<usize, LookupError> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(LookupError::Limit),
+        Ok(limit) => Ok(LIMIT_MAX.min(limit)),
+    }
+}
+
+/// Why a question is refused; all of them are the asker's fault.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// A clause of the filter isn't `key=value`.
+    #[error("malformed filter clause {clause:?}")]
+    Clause {
+        /// The clause.
+        clause: String,
+    },
+    /// A `modified-after` or `modified-before` is neither a date nor RFC 3339.
+    #[error("invalid date {value:?} in filter")]
+    Date {
+        /// What was given.
+        value: String,
+    },
+    /// The limit is no positive number.
+    #[error("invalid limit")]
+    Limit,
+    /// `match` is neither of its two words.
+    #[error("match must be catalog or body")]
+    Mode,
+    /// The query is too short or missing.
+    #[error("query must be at least {QUERY_LEN_MIN} characters")]
+    Query,
+    /// The query has too many distinct words.
+    #[error("query has too many terms: {count} > {WORDS_MAX}")]
+    Words {
+        /// How many.
+        count: usize,
+    },
+}
