@@ -129,11 +129,50 @@ impl FromStr for Cursor {
     type Err = CursorError;
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
+        CursorRef::parse(text).map(|cursor| cursor.to_cursor())
+    }
+}
+
+/// A [`Cursor`] that borrows its epoch, for reading without allocating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CursorRef<'a> {
+    /// A legal epoch.
+    epoch: &'a str,
+    seq: Seq,
+}
+
+impl<'a> CursorRef<'a> {
+    /// Reads `<epoch>:<seq>`.
+    pub fn parse(text: &'a str) -> Result<Self, CursorError> {
         let (epoch, seq) = text.rsplit_once(':').ok_or(CursorError::Separator)?;
+        if !is_epoch(epoch) {
+            return Err(CursorError::Epoch);
+        }
         Ok(Self {
-            epoch: Epoch::new(epoch)?,
+            epoch,
             seq: parse_seq(seq)?,
         })
+    }
+
+    /// The sequence that is meant.
+    pub const fn epoch(&self) -> &'a str {
+        self.epoch
+    }
+
+    /// The last place that counts as seen.
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// A copy that owns its epoch.
+    pub fn to_cursor(&self) -> Cursor {
+        Cursor::new(Epoch(self.epoch.into()), self.seq)
+    }
+}
+
+impl fmt::Display for CursorRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.epoch, self.seq)
     }
 }
 
@@ -188,6 +227,26 @@ pub enum GapReason {
 }
 
 impl GapReason {
+    /// All reasons, in the order of their words.
+    pub const ALL: [Self; 11] = [
+        Self::Ahead,
+        Self::Bus,
+        Self::Epoch,
+        Self::Hole,
+        Self::Lapped,
+        Self::Malformed,
+        Self::Overflow,
+        Self::Restart,
+        Self::Revoked,
+        Self::Schema,
+        Self::TooOld,
+    ];
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == word)
+    }
+
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

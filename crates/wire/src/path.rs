@@ -127,21 +127,7 @@ pub struct Target {
 impl Target {
     /// Reads the bytes of a request's path.
     pub fn parse(raw: &[u8]) -> Result<Self, PathError> {
-        if raw.len() > DocPath::LEN_MAX {
-            return Err(PathError::TooLong);
-        }
-        if raw.first() != Some(&b'/') {
-            return Err(PathError::Relative);
-        }
-        if raw
-            .iter()
-            .any(|byte| (*byte < 32 && *byte != b'\t') || *byte == 127)
-        {
-            return Err(PathError::ControlCharacter);
-        }
-        if raw.split(|byte| *byte == b'/').any(|name| name == b"..") {
-            return Err(PathError::Parent);
-        }
+        check(raw)?;
         let text = std::str::from_utf8(raw).map_err(|_| PathError::NotUtf8)?;
         let mut canonical = String::with_capacity(text.len());
         for name in text
@@ -163,6 +149,32 @@ impl Target {
             trailing_slash,
         })
     }
+}
+
+/// Checks everything that makes bytes a path but their encoding.
+pub(crate) fn check(raw: &[u8]) -> Result<(), PathError> {
+    check_line(raw)?;
+    if raw.split(|byte| *byte == b'/').any(|name| name == b"..") {
+        return Err(PathError::Parent);
+    }
+    Ok(())
+}
+
+/// Checks what the grammar of a request line says of a path; a `..` segment passes.
+pub(crate) fn check_line(raw: &[u8]) -> Result<(), PathError> {
+    if raw.len() > DocPath::LEN_MAX {
+        return Err(PathError::TooLong);
+    }
+    if raw.first() != Some(&b'/') {
+        return Err(PathError::Relative);
+    }
+    if raw
+        .iter()
+        .any(|byte| (*byte < b' ' && *byte != b'\t') || *byte == 0x7f)
+    {
+        return Err(PathError::ControlCharacter);
+    }
+    Ok(())
 }
 
 /// Why bytes are no path.
