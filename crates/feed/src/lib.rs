@@ -59,6 +59,9 @@ mod subscription;
 mod sync;
 mod watch;
 
+#[cfg(test)]
+mod interleavings;
+
 pub use feed::{Feed, Refused, StaleSeq};
 pub use outlet::{Outlet, Token};
 pub use ring::RING_LEN;
