@@ -1,0 +1,156 @@
+//! What the server says of itself.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use auth::Authority;
+use documents::{FileStore, Progress};
+use serde_json::{Value, json};
+
+/// The state of the server, kept by `serve` and asked by probes.
+#[derive(Debug, Default)]
+pub(crate) struct Status(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    opened: Progressed,
+    /// Set once everything is open.
+    parts: Option<Parts>,
+    /// Why the certificate in force isn't the one on disk.
+    certificate: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Starting,
+    Serving,
+    Draining,
+}
+
+#[derive(Debug, Default)]
+struct Progressed {
+    done: usize,
+    total: usize,
+}
+
+#[derive(Debug)]
+struct Parts {
+    store: FileStore,
+    authority: Authority,
+}
+
+/// A yes or no with its reasons.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) ready: bool,
+    pub(super) details: Value,
+}
+
+impl Status {
+    /// Takes how far the opening has come.
+    pub(crate) fn opening(&self, progress: Progress) {
+        self.state().opened = Progressed {
+            done: progress.done,
+            total: progress.total,
+        };
+    }
+
+    /// Everything is open and listening.
+    pub(crate) fn serve(&self, store: FileStore, authority: Authority) {
+        let mut state = self.state();
+        state.phase = Phase::Serving;
+        state.parts = Some(Parts { store, authority });
+    }
+
+    /// The server is on its way out.
+    pub(crate) fn drain(&self) {
+        self.state().phase = Phase::Draining;
+    }
+
+    /// Takes what keeps the certificate on disk from being used.
+    pub(crate) fn certificate(&self, problem: Option<String>) {
+        self.state().certificate = problem;
+    }
+
+    /// The whole server. Tokens or a certificate that can't be taken show here and don't count:
+    /// what was in force still is, and a node that left for it would help nobody.
+    pub(super) fn server(&self) -> Report {
+        let state = self.state();
+        let documents = state.documents();
+        Report {
+            ready: documents.ready,
+            details: json!({
+                "ready": documents.ready,
+                "phase": state.phase.as_str(),
+                "sources": {
+                    "documents": documents.details,
+                    "tokens": state.tokens().details,
+                    "certificate": state.problem(state.certificate.as_deref()).details,
+                },
+            }),
+        }
+    }
+
+    /// One part of the server; `None` if there is no such part.
+    pub(super) fn source(&self, name: &str) -> Option<Report> {
+        let state = self.state();
+        match name {
+            "documents" => Some(state.documents()),
+            "tokens" => Some(state.tokens()),
+            "certificate" => Some(state.problem(state.certificate.as_deref())),
+            _ => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn documents(&self) -> Report {
+        let Some(Parts { store, .. }) = &self.parts else {
+            let Progressed { done, total } = self.opened;
+            return Report {
+                ready: false,
+                details: json!({ "ready": false, "done": done, "total": total }),
+            };
+        };
+        let health = store.health();
+        let ready = self.phase == Phase::Serving && health.poisoned.is_none();
+        Report {
+            ready,
+            details: json!({
+                "ready": ready,
+                "documents": health.documents,
+                "cursor": store.feed().head().to_string(),
+                "problem": health.poisoned,
+            }),
+        }
+    }
+
+    fn tokens(&self) -> Report {
+        let authority = self.parts.as_ref().map(|parts| &parts.authority);
+        let problem = authority.and_then(Authority::problem);
+        self.problem(problem.as_deref())
+    }
+
+    fn problem(&self, problem: Option<&str>) -> Report {
+        let ready = self.phase == Phase::Serving && problem.is_none();
+        Report {
+            ready,
+            details: json!({ "ready": ready, "problem": problem }),
+        }
+    }
+}
+
+impl Phase {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Serving => "serving",
+            Self::Draining => "draining",
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The command line: every command of `tidings`.
+//!
+//! Data goes to stdout, everything else to stderr. A flag beats its environment variable, which
+//! beats the configuration file, which beats the default.
+
+use clap::{Parser, Subcommand};
+
+use crate::command::ClientCommand;
+use crate::doctor::DoctorArgs;
+use crate::serve::ServeArgs;
+use crate::token::TokenCommand;
+
+/// Versioned documents that can be published and watched.
+#[derive(Debug, Parser)]
+#[command(name = "tidings", version)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server.
+    Serve(Box<ServeArgs>),
+    /// Make, list and revoke tokens, and open closed places.
+    Token(TokenCommand),
+    /// Look after a data directory while no server uses it.
+    Doctor(DoctorArgs),
+    /// What speaks to a server.
+    #[command(flatten)]
+    Client(ClientCommand),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,248 @@
+//! The settings: defaults, then `tidings.toml`, then the environment, then flags.
+//!
+//! [`keys::KEYS`] lists every key once; reading, printing and `docs/configuration.md` follow from
+//! it. A key nobody knows and a value out of its range end the start and name the key, where it
+//! was set and what it should be. Nothing falls back to a default in silence.
+
+mod error;
+mod keys;
+mod nearest;
+
+use std::path::{Path, PathBuf};
+
+use std::net::SocketAddr;
+
+use clap::Args;
+
+pub(crate) use error::ConfigError;
+pub(crate) use keys::LogFormat;
+use keys::{KEYS, Key};
+
+/// The file that is read from the working directory if no other is named.
+const DEFAULT_FILE: &str = "tidings.toml";
+
+/// Where Tidings keeps what isn't a document, in the data directory.
+const PRIVATE_DIR: &str = ".tidings";
+
+/// Flags that say which files are meant; every command that opens them has these.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FileFlags {
+    /// The configuration file [default: tidings.toml, if there is one].
+    #[arg(long, value_name = "FILE", env = "TIDINGS_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// The data directory: a tree of documents [default: tidings-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<String>,
+    /// The tokens file [default: .tidings/tokens.toml in the data directory].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<String>,
+}
+
+/// Everything that can be configured.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The configuration file that was read.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) data: PathBuf,
+    pub(crate) mark: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    pub(crate) dev: Option<bool>,
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) certificate_key: Option<PathBuf>,
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) tokens: Option<PathBuf>,
+    pub(crate) ring_len: usize,
+    pub(crate) limits: quic::Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            file: None,
+            data: "tidings-data".into(),
+            mark: SocketAddr::from(([127, 0, 0, 1], 6309)),
+            admin: SocketAddr::from(([127, 0, 0, 1], 9309)),
+            dev: None,
+            certificate: None,
+            certificate_key: None,
+            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+            tokens: None,
+            ring_len: documents::Config::default().ring_len,
+            limits: quic::Limits::default(),
+        }
+    }
+}
+
+/// A value given on the command line, with the name of its flag.
+pub(crate) struct Flag<'a> {
+    pub(crate) flag: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) value: Option<&'a str>,
+}
+
+impl Settings {
+    /// The settings of a command that only opens files.
+    pub(crate) fn of_files(files: &FileFlags) -> Result<Self, ConfigError> {
+        Self::load(files, &[], std::env::vars_os())
+    }
+
+    /// Reads file, environment and flags, and refuses what can't work together.
+    pub(crate) fn load(
+        files: &FileFlags,
+        flags: &[Flag<'_>],
+        environment: impl IntoIterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        settings.read_file(files.config.as_deref())?;
+        settings.read_environment(environment)?;
+        let named = [
+            Flag {
+                flag: "--data",
+                key: "serve.data",
+                value: files.data.as_deref(),
+            },
+            Flag {
+                flag: "--tokens",
+                key: "auth.tokens",
+                value: files.tokens.as_deref(),
+            },
+        ];
+        for Flag { flag, key, value } in named.iter().chain(flags) {
+            if let Some(value) = value {
+                let key = keys::find(key).expect("every flag stands for a key of the table");
+                settings.set(key, value, flag)?;
+            }
+        }
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// The directory of everything that isn't a document.
+    pub(crate) fn private_dir(&self) -> PathBuf {
+        self.data.join(PRIVATE_DIR)
+    }
+
+    /// The tokens file, whether or not it is there.
+    pub(crate) fn tokens_path(&self) -> PathBuf {
+        let default = || self.private_dir().join("tokens.toml");
+        self.tokens.clone().unwrap_or_else(default)
+    }
+
+    /// The file of places that are closed for reading.
+    pub(crate) fn closed_path(&self) -> PathBuf {
+        self.private_dir().join("closed.toml")
+    }
+
+    /// The effective settings as a configuration file.
+    pub(crate) fn print(&self) -> String {
+        let mut text = String::new();
+        let mut section = "";
+        for key in KEYS {
+            if key.section != section {
+                let gap = if section.is_empty() { "" } else { "\n" };
+                section = key.section;
+                text += &format!("{gap}[{section}]\n");
+            }
+            match key.show(self) {
+                Some(value) => text += &format!("{} = {value}\n", key.name),
+                None => text += &format!("# {} is not set\n", key.name),
+            }
+        }
+        text
+    }
+
+    fn read_file(&mut self, named: Option<&Path>) -> Result<(), ConfigError> {
+        let path = named.unwrap_or_else(|| Path::new(DEFAULT_FILE));
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(());
+            }
+            Err(source) => {
+                return Err(ConfigError::Read {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
+        };
+        self.file = Some(path.to_owned());
+        self.read_text(&path.display().to_string(), &text)
+    }
+
+    fn read_text(&mut self, place: &str, text: &str) -> Result<(), ConfigError> {
+        let document: toml::Table =
+            toml::from_str(text).map_err(|error| ConfigError::syntax(place, text, &error))?;
+        for (section, entries) in &document {
+            let Some(entries) = entries.as_table() else {
+                return Err(ConfigError::unknown(place, section));
+            };
+            if !KEYS.iter().any(|key| key.section == section) {
+                return Err(ConfigError::unknown_section(place, section));
+            }
+            for (name, value) in entries {
+                let full = format!("{section}.{name}");
+                let key = keys::find(&full).ok_or_else(|| ConfigError::unknown(place, &full))?;
+                let plain = match value {
+                    toml::Value::String(text) => text.clone(),
+                    toml::Value::Array(_) | toml::Value::Table(_) => {
+                        return Err(key.refuse("a list or a table", place));
+                    }
+                    other => other.to_string(),
+                };
+                self.set(key, &plain, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `TIDINGS_SECTION_KEY` of the known sections. Other variables that begin alike are left
+    /// alone: container platforms make `TIDINGS_PORT` and its like for a service of our name.
+    fn read_environment(
+        &mut self,
+        environment: impl IntoIterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<(), ConfigError> {
+        let ours = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            let name = name.into_string().ok()?;
+            (name.starts_with("TIDINGS_") && !value.is_empty()).then_some((name, value))
+        };
+        let mut variables: Vec<_> = environment.into_iter().filter_map(ours).collect();
+        // The short name for the log comes first, so that the full one wins.
+        variables.sort_by_key(|(name, _)| (name != LOG_VARIABLE, name.clone()));
+        for (name, value) in variables {
+            let Some(key) = keys::find_variable(&name) else {
+                if keys::is_in_a_section(&name) {
+                    return Err(ConfigError::unknown_variable(&name));
+                }
+                continue;
+            };
+            let value = value
+                .to_str()
+                .ok_or_else(|| key.refuse("no UTF-8", &name))?;
+            self.set(key, value, &name)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &Key, value: &str, place: &str) -> Result<(), ConfigError> {
+        key.set(self, value).ok_or_else(|| key.refuse(value, place))
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        self.limits.check()?;
+        if !self.admin.ip().is_loopback() {
+            return Err(ConfigError::AdminExposed(self.admin));
+        }
+        if self.certificate.is_some() != self.certificate_key.is_some() {
+            return Err(ConfigError::HalfCertificate);
+        }
+        Ok(())
+    }
+}
+
+/// Sets the log filter of every command; `TIDINGS_SERVE_LOG` is the server's own.
+pub(crate) const LOG_VARIABLE: &str = "TIDINGS_LOG";
+
+#[cfg(test)]
+mod tests;
