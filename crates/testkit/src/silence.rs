@@ -120,14 +120,14 @@ pub struct Watcher {
 }
 
 /// What a run contained, so that a test can assert that it tested something.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Acknowledged writes.
     pub commits: usize,
     /// Changes delivered over all watchers.
     pub deliveries: usize,
-    /// Gaps told over all watchers.
-    pub gaps: usize,
+    /// Gaps told over all watchers, by reason.
+    pub gaps: BTreeMap<&'static str, usize>,
     /// Writes that watchers were owed, over all watchers.
     pub owed: usize,
 }
@@ -326,16 +326,13 @@ impl Log {
                 _ => None,
             })
             .collect();
-        report.deliveries += watcher
-            .told
-            .iter()
-            .filter(|(_, t)| matches!(t, Told::Change(..)))
-            .count();
-        report.gaps += watcher
-            .told
-            .iter()
-            .filter(|(_, t)| matches!(t, Told::Gap(..)))
-            .count();
+        for (_, told) in &watcher.told {
+            match told {
+                Told::Change(..) => report.deliveries += 1,
+                Told::Gap(_, reason) => *report.gaps.entry(reason.as_str()).or_default() += 1,
+                Told::Acknowledged(_) | Told::Ended | Told::Position(_) => {}
+            }
+        }
         for (begun, acknowledged, fact) in self.acknowledged() {
             let owed = begun > since
                 && (watcher.scope.0)(&fact.name)
