@@ -8,6 +8,7 @@ use storage::Stamp;
 use wire::{ContentHash, DocPath};
 
 use super::tally::Tally;
+use super::tree::is_hidden;
 use crate::PublisherMetadata;
 use crate::importance::Importance;
 use crate::title;
@@ -46,10 +47,11 @@ pub(crate) enum Standing {
 pub(crate) struct Description {
     metadata: Arc<PublisherMetadata>,
     title: Box<str>,
-    /// `title` in lower case; `None` where that is the same text.
-    folded_title: Option<Box<str>>,
-    /// The tags in lower case.
-    folded_tags: Box<[Box<str>]>,
+    /// The tags, each between two line feeds, then the title; all in lower case. One text, so
+    /// that a search through all documents touches one place in memory for each.
+    folded: Box<str>,
+    /// Where the title begins in `folded`.
+    title_start: usize,
     importance: Importance,
 }
 
@@ -62,13 +64,17 @@ impl Description {
 
     /// Takes a title that was read before, as a checkpoint keeps it.
     pub(crate) fn with_title(metadata: Arc<PublisherMetadata>, title: &str) -> Self {
-        let folded = title.to_lowercase();
+        let mut folded = String::from("\n");
+        for tag in tags(&metadata) {
+            folded.push_str(&tag.to_lowercase());
+            folded.push('\n');
+        }
+        let title_start = folded.len();
+        folded.push_str(&title.to_lowercase());
         Self {
-            folded_title: (folded != title).then(|| folded.into()),
             title: title.into(),
-            folded_tags: tags(&metadata)
-                .map(|tag| tag.to_lowercase().into())
-                .collect(),
+            folded: folded.into(),
+            title_start,
             importance: Importance::of(&metadata),
             metadata,
         }
@@ -84,19 +90,22 @@ impl Description {
         &self.title
     }
 
-    /// The title in lower case.
-    pub(crate) fn folded_title(&self) -> &str {
-        self.folded_title.as_deref().unwrap_or(&self.title)
-    }
-
     /// The tags as they are shown.
     pub(crate) fn tags(&self) -> impl Iterator<Item = &str> {
         tags(&self.metadata)
     }
 
-    /// True if one of the tags is `folded`, which is in lower case.
-    pub(crate) fn has_tag(&self, folded: &str) -> bool {
-        self.folded_tags.iter().any(|tag| **tag == *folded)
+    /// True if `word`, which is in lower case, is one of the tags or part of the title.
+    pub(crate) fn answers(&self, word: &str) -> bool {
+        self.folded[self.title_start..].contains(word) || self.has_tag(word)
+    }
+
+    /// True if `word`, which is in lower case, is one of the tags.
+    pub(crate) fn has_tag(&self, word: &str) -> bool {
+        !word.is_empty()
+            && self.folded[..self.title_start]
+                .split('\n')
+                .any(|tag| tag == word)
     }
 
     /// How much the publisher said that it matters.
@@ -121,6 +130,9 @@ pub(crate) struct Document {
     path: DocPath,
     standing: Standing,
     description: Description,
+    /// The last name of `path` is one that isn't listed. Kept here because a walk through all
+    /// documents has this at hand, and the name only behind one more pointer.
+    is_hidden: bool,
     /// In ascending order of number and never empty. A deque, because retention removes at the
     /// front for every version that is added at the back.
     versions: VecDeque<VersionEntry>,
@@ -139,6 +151,7 @@ impl Document {
             .make_contiguous()
             .sort_unstable_by_key(|version| version.number);
         (!versions.is_empty()).then_some(Self {
+            is_hidden: is_hidden(path.name()),
             path,
             standing,
             description,
@@ -231,6 +244,11 @@ impl Document {
             .ok()
             .filter(|_| self.versions.len() > 1)?;
         self.versions.remove(place)
+    }
+
+    /// True if its own name keeps it from being listed.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.is_hidden
     }
 
     /// What this document adds to the directories above it.

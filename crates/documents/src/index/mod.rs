@@ -26,6 +26,8 @@ mod tally;
 mod tree;
 
 #[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;

@@ -197,17 +197,18 @@ impl<'a> Iterator for Walk<'a> {
                 self.open.pop();
                 continue;
             };
-            if self.listed_alone && is_hidden(name) {
-                continue;
-            }
             match node {
-                Node::Document(document) => return Some(document),
-                Node::Directory(directory)
-                    if !(self.listed_alone && directory.tally.is_empty(true)) =>
-                {
-                    self.open.push(directory.children.iter());
+                Node::Document(document) => {
+                    if !(self.listed_alone && document.is_hidden()) {
+                        return Some(document);
+                    }
                 }
-                Node::Directory(_) => {}
+                Node::Directory(directory) => {
+                    let skipped = is_hidden(name) || directory.tally.is_empty(true);
+                    if !(self.listed_alone && skipped) {
+                        self.open.push(directory.children.iter());
+                    }
+                }
             }
         }
     }

@@ -18,6 +18,7 @@ mod tests;
 
 use std::cmp::{Ordering, Reverse};
 
+use jiff::Timestamp;
 use wire::DocPath;
 
 use self::query::Words;
@@ -50,7 +51,9 @@ pub struct Match {
 
 /// A document that matches, before the limit.
 struct Candidate<'a> {
-    words_matched: usize,
+    /// Words matched, importance, modification. Copied, so that sorting stays in one place in
+    /// memory until two are equal.
+    rank: (Reverse<usize>, Reverse<Importance>, Reverse<Timestamp>),
     document: &'a Document,
 }
 
@@ -83,16 +86,19 @@ impl Lookup {
             Words::Any => 0,
             Words::Some(words) => {
                 let description = document.description();
-                let title = description.folded_title();
                 let matched = words
                     .iter()
-                    .filter(|word| description.has_tag(word) || title.contains(word.as_str()))
+                    .filter(|word| description.answers(word))
                     .count();
                 (matched > 0).then_some(matched)?
             }
         };
-        self.filter.admits(document).then_some(Candidate {
-            words_matched,
+        self.filter.admits(document).then(|| Candidate {
+            rank: (
+                Reverse(words_matched),
+                Reverse(document.description().importance()),
+                Reverse(document.current().modified),
+            ),
             document,
         })
     }
@@ -100,23 +106,9 @@ impl Lookup {
 
 impl Candidate<'_> {
     fn order(&self, other: &Self) -> Ordering {
-        self.rank()
-            .cmp(&other.rank())
+        self.rank
+            .cmp(&other.rank)
             .then_with(|| self.document.path().cmp(other.document.path()))
-    }
-
-    fn rank(
-        &self,
-    ) -> (
-        Reverse<usize>,
-        Reverse<Importance>,
-        Reverse<jiff::Timestamp>,
-    ) {
-        (
-            Reverse(self.words_matched),
-            Reverse(self.document.description().importance()),
-            Reverse(self.document.current().modified),
-        )
     }
 
     fn row(&self) -> Match {
