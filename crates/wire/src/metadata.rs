@@ -78,9 +78,9 @@ impl Metadata {
         }
     }
 
-    /// Reads what stands between the fences.
+    /// Reads what stands between the fences, with or without the LF of its last line.
     pub fn decode(bytes: &[u8]) -> Result<Self, MetadataError> {
-        if bytes.len() > limits::METADATA_LEN_MAX {
+        if bytes.strip_suffix(b"\n").unwrap_or(bytes).len() > limits::METADATA_LEN_MAX {
             return Err(MetadataError::TooLong);
         }
         let text = std::str::from_utf8(bytes).map_err(|_| MetadataError::NotUtf8)?;

@@ -131,7 +131,7 @@ impl Response {
     }
 }
 
-/// Splits what follows an opening fence at the closing one, which may end the stream.
+/// Splits behind an opening fence at the closing one, which may end the stream.
 fn split_front_matter(bytes: &Bytes) -> Option<(&[u8], Bytes)> {
     const OPENING_LEN: usize = "---\n".len();
     let rest = &bytes[OPENING_LEN..];
@@ -144,10 +144,10 @@ fn split_front_matter(bytes: &Bytes) -> Option<(&[u8], Bytes)> {
         .position(|window| window == closing)
     {
         let body = bytes.slice(OPENING_LEN + at + closing.len()..);
-        return Some((&rest[..at], body));
+        return Some((&rest[..=at], body));
     }
-    let metadata = rest.strip_suffix(b"\n---")?;
-    Some((metadata, Bytes::new()))
+    let metadata = rest.strip_suffix(b"---")?;
+    metadata.ends_with(b"\n").then(|| (metadata, Bytes::new()))
 }
 
 /// Why bytes are no answer.

@@ -113,22 +113,7 @@ impl<'a> EntryReader<'a> {
 
     /// Takes the lines of a literal block whose header, without the bar, is `header`.
     fn literal(&mut self, header: &str) -> Result<Literal<'a>, MetadataError> {
-        let (mut indent, mut end) = (None, LiteralEnd::Clip);
-        let flags = header.len()
-            - header
-                .trim_start_matches(['+', '-', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-                .len();
-        for flag in header[..flags].chars() {
-            match flag {
-                '+' => end = LiteralEnd::Keep,
-                '-' => end = LiteralEnd::Strip,
-                digit => indent = digit.to_digit(10).map(|digit| digit as usize),
-            }
-        }
-        if flags > 2 {
-            return Err(MetadataError::Unsupported);
-        }
-        require_end(&header[flags..])?;
+        let (mut indent, end) = literal_header(header)?;
         let text = self.rest;
         let mut len = 0;
         for line in text.split_inclusive('\n') {
@@ -149,7 +134,8 @@ impl<'a> EntryReader<'a> {
         }
         Ok(Literal {
             lines,
-            indent: indent.unwrap_or(1),
+            // Without a line of text there is nothing but blank lines.
+            indent: indent.unwrap_or(usize::MAX),
             end,
         })
     }
@@ -160,6 +146,27 @@ impl<'a> EntryReader<'a> {
         self.rest = rest;
         line.strip_suffix('\r').unwrap_or(line)
     }
+}
+
+/// Reads what follows the bar of a literal block: its indentation if stated, and its end.
+fn literal_header(header: &str) -> Result<(Option<usize>, LiteralEnd), MetadataError> {
+    let (mut indent, mut end) = (None, None);
+    let mut rest = header;
+    while let Some(flag @ ('+' | '-' | '1'..='9')) = rest.chars().next() {
+        let twice = match flag {
+            '+' => end.replace(LiteralEnd::Keep).is_some(),
+            '-' => end.replace(LiteralEnd::Strip).is_some(),
+            digit => indent
+                .replace((u32::from(digit) - u32::from('0')) as usize)
+                .is_some(),
+        };
+        if twice {
+            return Err(MetadataError::Unsupported);
+        }
+        rest = &rest[1..];
+    }
+    require_end(rest)?;
+    Ok((indent, end.unwrap_or(LiteralEnd::Clip)))
 }
 
 /// Splits a line into its key and what follows the colon.
@@ -175,8 +182,13 @@ fn split_key(line: &str) -> Result<(Scalar<'_>, &str), MetadataError> {
         .map(|(at, _)| line.split_at(at))
         .find(|(_, value)| value.len() == 1 || value[1..].starts_with([' ', '\t']))
         .ok_or(MetadataError::NotAnEntry)?;
-    let key = plain(key.trim_end_matches([' ', '\t']))?;
-    Ok((key, &value[1..]))
+    let key = key.trim_end_matches([' ', '\t']);
+    let has_comment = key.contains(" #") || key.contains("\t#");
+    // A null as a key has no meaning, and `<<` would merge another map into this one.
+    if has_comment || key == "<<" || foreign::is_null(key) {
+        return Err(MetadataError::NotAnEntry);
+    }
+    Ok((plain(key)?, &value[1..]))
 }
 
 /// Reads a plain or quoted scalar; gives what is left of the line.
@@ -189,10 +201,9 @@ fn scalar_on_line(text: &str) -> Result<(Scalar<'_>, &str), MetadataError> {
         .map(|(at, _)| at)
         .find(|at| *at == 0 || text[..*at].ends_with([' ', '\t']))
         .unwrap_or(text.len());
-    let (value, comment) = text.split_at(end);
-    let value = value.trim_end_matches([' ', '\t']);
+    let value = text[..end].trim_end_matches([' ', '\t']);
     if value.is_empty() {
-        return Ok((Scalar::Plain(value), comment));
+        return Ok((Scalar::Plain(value), ""));
     }
     if value.ends_with(':') || value.contains(": ") || value.contains(":\t") {
         return Err(MetadataError::Nested);
@@ -213,7 +224,7 @@ fn plain(text: &str) -> Result<Scalar<'_>, MetadataError> {
         text.strip_prefix(marker)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
     });
-    if begins_node || marker || text == "<<" {
+    if begins_node || marker {
         return Err(MetadataError::Unsupported);
     }
     if text.contains(is_line_break) {

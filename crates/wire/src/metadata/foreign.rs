@@ -32,14 +32,24 @@ fn is_special_float(text: &str) -> bool {
 }
 
 fn is_number(text: &str) -> bool {
-    match text.bytes().next() {
-        Some(b'.') => is_float(text),
-        Some(b'+' | b'-' | b'0'..=b'9') => {
-            let plain = text.replace('_', "");
-            is_float(&plain) || is_prefixed_integer(&plain)
-        }
-        _ => false,
+    if !text.starts_with(|c: char| matches!(c, '.' | '+' | '-') || c.is_ascii_digit()) {
+        return false;
     }
+    if text.starts_with('.') && !underscores_part_digits(text) {
+        return false;
+    }
+    let plain = text.replace('_', "");
+    is_float(&plain) || is_prefixed_integer(&plain)
+}
+
+fn underscores_part_digits(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(u8::is_ascii_digit)
+    };
+    text.match_indices('_')
+        .all(|(at, _)| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)))
 }
 
 /// Decimal numbers, with or without a fraction, that fit a double.

@@ -81,20 +81,17 @@ impl RequestDecoder {
 
     /// Ends the stream and gives the request.
     pub fn finish(mut self) -> Result<Request, RequestError> {
-        if matches!(self.stage, Stage::Line) {
-            if self.buf.is_empty() {
-                return Err(Unreadable::Empty.into());
-            }
-            let line = self.buf.split().freeze();
-            self.stage = Stage::Fence(parse_line(&line)?);
-        }
         let (line, metadata, body) = match self.stage {
-            Stage::Line => unreachable!("the line was taken above"),
+            Stage::Line if self.buf.is_empty() => return Err(Unreadable::Empty.into()),
+            Stage::Line => (parse_line(&self.buf.freeze())?, Bytes::new(), Bytes::new()),
             Stage::Failed(error) => return Err(error),
             Stage::Fence(line) => (line, Bytes::new(), self.buf.freeze()),
             Stage::Metadata { line, .. } => {
-                let metadata = self.buf.strip_suffix(b"\n---").ok_or(Malformed::Unclosed)?;
-                (line, Bytes::copy_from_slice(metadata), Bytes::new())
+                if !self.buf.ends_with(b"\n---") {
+                    return Err(Malformed::Unclosed.into());
+                }
+                let len = self.buf.len() - "---".len();
+                (line, self.buf.split_to(len).freeze(), Bytes::new())
             }
             Stage::Body { line, metadata } => (line, metadata, self.buf.freeze()),
         };
@@ -185,7 +182,12 @@ impl RequestDecoder {
         if len > limits::METADATA_LEN_MAX {
             return Err(Unreadable::MetadataTooLong.into());
         }
-        let metadata = self.buf.split_to(len + CLOSING.len()).freeze().slice(..len);
+        // The metadata keeps the LF of its last line.
+        let metadata = self
+            .buf
+            .split_to(len + CLOSING.len())
+            .freeze()
+            .slice(..=len);
         Ok((Stage::Body { line, metadata }, true))
     }
 }
