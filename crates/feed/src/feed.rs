@@ -12,13 +12,13 @@ use wire::{Cursor, Epoch, GapReason, Seq};
 
 use crate::index::Index;
 use crate::outlet::{Outlet, Wakes};
+use crate::registration::Registration;
 use crate::ring::{Ring, Turn};
 use crate::scope::{Change, Scope};
 use crate::slot::Slot;
 use crate::stats::Stats;
 use crate::subscription::Subscription;
 use crate::sync::{Mutex, lock};
-use crate::watch::Watch;
 
 /// The ring. A cheap handle: clones share it.
 pub struct Feed<C> {
@@ -133,8 +133,8 @@ impl<C: Change> Feed<C> {
         let mut wakes = Wakes::default();
         let mut state = lock(&self.shared.state);
         state.closed = true;
-        for watch in state.index.iter() {
-            watch.mark_closed(&mut wakes);
+        for registration in state.index.iter() {
+            registration.mark_closed(&mut wakes);
         }
         drop(state);
     }
@@ -190,20 +190,20 @@ impl<C: Change> Feed<C> {
                 head: state.head(),
             });
         }
-        let watch = Arc::new(Watch::new(state.index.shared_scope(scope), outlet));
+        let registration = Arc::new(Registration::new(state.index.shared_scope(scope), outlet));
         let since = since.map_or(state.head, |since| since.seq);
         let has_backlog = since < state.head && state.kept > 0;
         if has_backlog {
             let first = self.shared.ring.first_above(since, state.turn, state.kept);
-            watch.mark_backlog(first, state.turn, since);
+            registration.mark_backlog(first, state.turn, since);
         }
         if state.closed {
-            watch.mark_closed(&mut wakes);
+            registration.mark_closed(&mut wakes);
         }
-        state.index.insert(watch.clone());
+        state.index.insert(registration.clone());
         let epoch = state.epoch.clone();
         drop(state);
-        let subscription = Subscription::new(self.clone(), watch, epoch);
+        let subscription = Subscription::new(self.clone(), registration, epoch);
         if has_backlog {
             subscription.seek_backlog(&mut wakes);
         }
@@ -237,10 +237,11 @@ impl State {
         let before = self.head;
         self.head = seq;
         let mut touched = 0;
-        self.index.visit_concerned(slot.change().name(), |watch| {
-            watch.mark_change(turn, before, wakes);
-            touched += 1;
-        });
+        self.index
+            .visit_concerned(slot.change().name(), |registration| {
+                registration.mark_change(turn, before, wakes);
+                touched += 1;
+            });
         self.stats.published += 1;
         self.stats.touched += touched;
         evicted
@@ -248,8 +249,8 @@ impl State {
 
     /// Moves to `head` over a loss that concerns everyone.
     fn lose<C>(&mut self, ring: &Ring<C>, reason: GapReason, head: Seq, wakes: &mut Wakes) {
-        for watch in self.index.iter() {
-            watch.mark_gap(reason, self.head, wakes);
+        for registration in self.index.iter() {
+            registration.mark_gap(reason, self.head, wakes);
         }
         ring.clear();
         self.kept = 0;

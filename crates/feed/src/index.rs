@@ -12,22 +12,22 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use crate::registration::Registration;
 use crate::scope::Scope;
 use crate::sync::Ordering;
-use crate::watch::Watch;
 
 #[derive(Default)]
 pub(crate) struct Index {
     /// Keyed at random: names come from outside and must not be able to collide on purpose.
     hashing: RandomState,
     buckets: HashTable<Bucket>,
-    watches: usize,
+    registrations: usize,
 }
 
 /// The watches of one scope; never empty. Each knows its place in here.
 struct Bucket {
     scope: Scope,
-    watches: Vec<Arc<Watch>>,
+    registrations: Vec<Arc<Registration>>,
 }
 
 impl Bucket {
@@ -38,7 +38,7 @@ impl Bucket {
 
 impl Index {
     pub(crate) const fn len(&self) -> usize {
-        self.watches
+        self.registrations
     }
 
     /// The scope, with the text of an equal one that is watched, so that they share it.
@@ -48,9 +48,9 @@ impl Index {
             .map_or(scope, |bucket| bucket.scope.clone())
     }
 
-    pub(crate) fn insert(&mut self, watch: Arc<Watch>) {
+    pub(crate) fn insert(&mut self, registration: Arc<Registration>) {
         let hashing = &self.hashing;
-        let scope = &watch.scope;
+        let scope = &registration.scope;
         let entry = self.buckets.entry(
             hash_of(hashing, scope.text()),
             |bucket| bucket.scope == *scope,
@@ -58,53 +58,55 @@ impl Index {
         );
         let mut bucket = entry.or_insert_with(|| Bucket {
             scope: scope.clone(),
-            watches: Vec::with_capacity(1),
+            registrations: Vec::with_capacity(1),
         });
-        let watches = &mut bucket.get_mut().watches;
-        watch.place.store(watches.len(), Ordering::Relaxed);
-        watches.push(watch);
-        self.watches += 1;
+        let registrations = &mut bucket.get_mut().registrations;
+        registration
+            .place
+            .store(registrations.len(), Ordering::Relaxed);
+        registrations.push(registration);
+        self.registrations += 1;
     }
 
-    pub(crate) fn remove(&mut self, watch: &Watch) {
+    pub(crate) fn remove(&mut self, registration: &Registration) {
         let hashing = &self.hashing;
         let entry = self.buckets.entry(
-            hash_of(hashing, watch.scope.text()),
-            |bucket| bucket.scope == watch.scope,
+            hash_of(hashing, registration.scope.text()),
+            |bucket| bucket.scope == registration.scope,
             |bucket| hash_of(hashing, bucket.scope.text()),
         );
         let Entry::Occupied(mut bucket) = entry else {
             return;
         };
-        let watches = &mut bucket.get_mut().watches;
-        let place = watch.place.load(Ordering::Relaxed);
-        watches.swap_remove(place);
-        if let Some(moved) = watches.get(place) {
+        let registrations = &mut bucket.get_mut().registrations;
+        let place = registration.place.load(Ordering::Relaxed);
+        registrations.swap_remove(place);
+        if let Some(moved) = registrations.get(place) {
             moved.place.store(place, Ordering::Relaxed);
         }
-        if watches.is_empty() {
+        if registrations.is_empty() {
             bucket.remove();
         }
-        self.watches -= 1;
+        self.registrations -= 1;
     }
 
     /// Calls `visit` with each watch whose scope contains `name`.
-    pub(crate) fn visit_concerned(&self, name: &str, mut visit: impl FnMut(&Arc<Watch>)) {
+    pub(crate) fn visit_concerned(&self, name: &str, mut visit: impl FnMut(&Arc<Registration>)) {
         if self.buckets.is_empty() {
             return;
         }
         let exact = hash_prefixes(&self.hashing, name, |hash, prefix| {
             if let Some(bucket) = self.bucket(hash, true, prefix) {
-                bucket.watches.iter().for_each(&mut visit);
+                bucket.registrations.iter().for_each(&mut visit);
             }
         });
         if let Some(bucket) = self.bucket(exact, false, name) {
-            bucket.watches.iter().for_each(&mut visit);
+            bucket.registrations.iter().for_each(&mut visit);
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Watch>> {
-        self.buckets.iter().flat_map(|bucket| &bucket.watches)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Registration>> {
+        self.buckets.iter().flat_map(|bucket| &bucket.registrations)
     }
 
     fn bucket(&self, hash: u64, is_prefix: bool, text: &str) -> Option<&Bucket> {

@@ -14,7 +14,7 @@ use shuttle::future::block_on;
 use shuttle::thread;
 use wire::{Cursor, Epoch, GapReason, Seq};
 
-use crate::{Change, Feed, Next, Outlet, Scope, Subscription};
+use crate::{Change, Feed, Next, Outlet, Scope, Subscription, Token};
 
 const SCHEDULES: usize = 2_000;
 /// How often a schedule of the second kind preempts at the worst moment.
@@ -266,7 +266,10 @@ fn a_restart_is_told_before_anything_of_the_new_epoch() {
             loop {
                 match subscription.next() {
                     Next::Change(slot) => assert_eq!(slot.cursor().epoch, epoch),
-                    Next::Gap { reason, head } if reason == GapReason::Epoch => {
+                    Next::Gap {
+                        reason: GapReason::Epoch,
+                        head,
+                    } => {
                         told += 1;
                         epoch = head.epoch;
                     }
@@ -327,7 +330,7 @@ fn dropping_watches_while_publishing_leaves_nothing_behind() {
 }
 
 #[test]
-fn one_task_hears_of_all_its_watches_from_publishers_that_overlap() {
+fn a_task_that_wakes_for_other_reasons_too_hears_of_all_its_watches() {
     explore(|| {
         let feed = feed(8);
         let outlets = [Outlet::new(), Outlet::new()];
@@ -339,8 +342,8 @@ fn one_task_hears_of_all_its_watches_from_publishers_that_overlap() {
             let mut watches = [subscribe("/a"), subscribe("/b")];
             thread::spawn(move || {
                 let mut told = 0;
-                while told < 4 {
-                    let token = block_on(poll_fn(|cx| outlet.poll_ready(cx)));
+                while told < 6 {
+                    let token = block_on(restless(&outlet));
                     let named = watches.iter_mut().find(|watch| watch.token() == token);
                     let named = named.expect("a token of this task");
                     while let Next::Change(_) = named.next() {
@@ -350,8 +353,8 @@ fn one_task_hears_of_all_its_watches_from_publishers_that_overlap() {
             })
         });
         let publishers = [
-            publisher(&feed, &["/a", "/b"]),
-            publisher(&feed, &["/b", "/a"]),
+            publisher(&feed, &["/a", "/b", "/a"]),
+            publisher(&feed, &["/b", "/a", "/b"]),
         ];
         for publisher in publishers {
             publisher.join().expect("it publishes");
@@ -360,4 +363,18 @@ fn one_task_hears_of_all_its_watches_from_publishers_that_overlap() {
             task.join().expect("it hears of everything");
         }
     });
+}
+
+/// Waits at `outlet`, polling a few times more than it was woken for.
+async fn restless(outlet: &Outlet) -> Token {
+    let mut more = 3;
+    poll_fn(|cx| {
+        let polled = outlet.poll_ready(cx);
+        if polled.is_pending() && more > 0 {
+            more -= 1;
+            cx.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await
 }

@@ -51,13 +51,13 @@
 mod feed;
 mod index;
 mod outlet;
+mod registration;
 mod ring;
 mod scope;
 mod slot;
 mod stats;
 mod subscription;
 mod sync;
-mod watch;
 
 #[cfg(test)]
 mod interleavings;

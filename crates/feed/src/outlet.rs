@@ -14,8 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crate::registration::Registration;
 use crate::sync::{Mutex, Ordering, lock};
-use crate::watch::Watch;
 
 /// Names a subscription within its outlet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub struct Outlet {
 #[derive(Default)]
 struct Ready {
     /// Room for every member besides what lies in it; each watch at most once.
-    queue: VecDeque<Arc<Watch>>,
+    queue: VecDeque<Arc<Registration>>,
     /// Subscriptions that are alive.
     members: usize,
     /// Watches in the queue whose subscription was dropped.
@@ -58,10 +58,10 @@ impl Outlet {
     /// again when there is more. One task polls an outlet: only the last waker is kept.
     pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<Token> {
         let mut ready = lock(&self.ready);
-        while let Some(watch) = ready.queue.pop_front() {
-            watch.queued.store(false, Ordering::Relaxed);
-            if !watch.gone.load(Ordering::Relaxed) {
-                return Poll::Ready(watch.token);
+        while let Some(registration) = ready.queue.pop_front() {
+            registration.queued.store(false, Ordering::Relaxed);
+            if !registration.gone.load(Ordering::Relaxed) {
+                return Poll::Ready(registration.token);
             }
             ready.gone -= 1;
         }
@@ -87,29 +87,31 @@ impl Outlet {
     }
 
     /// Lets go of a subscription, wherever it is.
-    pub(crate) fn leave(&self, watch: &Watch) {
+    pub(crate) fn leave(&self, registration: &Registration) {
         let mut ready = lock(&self.ready);
         ready.members -= 1;
-        watch.gone.store(true, Ordering::Relaxed);
-        if !watch.queued.load(Ordering::Relaxed) {
+        registration.gone.store(true, Ordering::Relaxed);
+        if !registration.queued.load(Ordering::Relaxed) {
             return;
         }
         ready.gone += 1;
         if ready.gone * 2 > ready.queue.len() {
             ready
                 .queue
-                .retain(|watch| !watch.gone.load(Ordering::Relaxed));
+                .retain(|registration| !registration.gone.load(Ordering::Relaxed));
             ready.gone = 0;
         }
     }
 
-    /// Queues `watch` unless it is queued, and adds this outlet to the chain to wake.
-    pub(crate) fn queue(self: &Arc<Self>, watch: &Arc<Watch>, wakes: &mut Wakes) {
+    /// Queues `registration` unless it is queued, and adds this outlet to the chain to wake.
+    pub(crate) fn queue(self: &Arc<Self>, registration: &Arc<Registration>, wakes: &mut Wakes) {
         let mut ready = lock(&self.ready);
-        if watch.gone.load(Ordering::Relaxed) || watch.queued.swap(true, Ordering::Relaxed) {
+        if registration.gone.load(Ordering::Relaxed)
+            || registration.queued.swap(true, Ordering::Relaxed)
+        {
             return;
         }
-        ready.queue.push_back(watch.clone());
+        ready.queue.push_back(registration.clone());
         if ready.waker.is_some() && !ready.chained {
             ready.chained = true;
             ready.next = wakes.first.replace(self.clone());

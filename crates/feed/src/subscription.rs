@@ -12,16 +12,16 @@ use wire::{Cursor, Epoch, GapReason, Seq};
 
 use crate::feed::Feed;
 use crate::outlet::{Token, Wakes};
+use crate::registration::{Found, Registration};
 use crate::ring::Turn;
 use crate::scope::{Change, Scope};
 use crate::slot::Slot;
 use crate::sync::lock;
-use crate::watch::{Found, Watch};
 
 /// One watch's place in the ring. Dropping it unsubscribes.
 pub struct Subscription<C: Change> {
     feed: Feed<C>,
-    watch: Arc<Watch>,
+    registration: Arc<Registration>,
     /// The epoch of what it reads; it follows the feed's when the gap of a new epoch is told.
     epoch: Epoch,
     /// It was told of the end.
@@ -47,10 +47,10 @@ pub enum Next<C> {
 }
 
 impl<C: Change> Subscription<C> {
-    pub(crate) const fn new(feed: Feed<C>, watch: Arc<Watch>, epoch: Epoch) -> Self {
+    pub(crate) const fn new(feed: Feed<C>, registration: Arc<Registration>, epoch: Epoch) -> Self {
         Self {
             feed,
-            watch,
+            registration,
             epoch,
             ended: false,
         }
@@ -58,12 +58,12 @@ impl<C: Change> Subscription<C> {
 
     /// Its name in the outlet.
     pub fn token(&self) -> Token {
-        self.watch.token
+        self.registration.token
     }
 
     /// What it is told of.
     pub fn scope(&self) -> &Scope {
-        &self.watch.scope
+        &self.registration.scope
     }
 
     /// The next thing to tell. After `Idle` the outlet names this subscription again when there is
@@ -74,7 +74,7 @@ impl<C: Change> Subscription<C> {
         if self.ended {
             return Next::Closed;
         }
-        match self.watch.find() {
+        match self.registration.find() {
             Found::Change(turn) => match self.feed.shared.ring.slot(turn) {
                 Some(slot) => {
                     self.seek(turn, slot.seq());
@@ -97,35 +97,35 @@ impl<C: Change> Subscription<C> {
     pub fn position(&self) -> Cursor {
         // The feed's lock first: no change can move the head between the two looks.
         let state = lock(&self.feed.shared.state);
-        let behind = lock(&self.watch.due).behind();
+        let behind = lock(&self.registration.due).behind();
         Cursor::new(self.epoch.clone(), behind.unwrap_or(state.head))
     }
 
     /// Finds the first change in scope of a backlog and has the outlet name this subscription.
     pub(crate) fn seek_backlog(&self, wakes: &mut Wakes) {
-        if let Found::Change(first) = self.watch.find() {
-            let before = lock(&self.watch.due).behind();
+        if let Found::Change(first) = self.registration.find() {
+            let before = lock(&self.registration.due).behind();
             self.seek(first.previous(), before.unwrap_or(Seq::ZERO));
         }
-        self.watch.call_if_due(wakes);
+        self.registration.call_if_due(wakes);
     }
 
     /// Finds the next change in scope after `read`, up to which all was told (`before`).
     fn seek(&self, mut read: Turn, mut before: Seq) {
-        let mut last = lock(&self.watch.due).last();
+        let mut last = lock(&self.registration.due).last();
         loop {
             while read < last {
                 let next = read.next();
                 let Some(slot) = self.feed.shared.ring.slot(next) else {
                     // Overwritten: `next` finds the same and tells it.
-                    return lock(&self.watch.due).advance(Some(next), before);
+                    return lock(&self.registration.due).advance(Some(next), before);
                 };
-                if self.watch.scope.contains(slot.change().name()) {
-                    return lock(&self.watch.due).advance(Some(next), before);
+                if self.registration.scope.contains(slot.change().name()) {
+                    return lock(&self.registration.due).advance(Some(next), before);
                 }
                 (read, before) = (next, slot.seq());
             }
-            let mut due = lock(&self.watch.due);
+            let mut due = lock(&self.registration.due);
             if due.last() == last {
                 return due.advance(None, before);
             }
@@ -136,7 +136,7 @@ impl<C: Change> Subscription<C> {
     /// Takes its place at the head and says why.
     fn resync(&mut self) -> Next<C> {
         let mut state = lock(&self.feed.shared.state);
-        let noted = lock(&self.watch.due).restart();
+        let noted = lock(&self.registration.due).restart();
         let reason = noted.unwrap_or(GapReason::Lapped);
         state.stats.count_gap(reason);
         self.epoch = state.epoch.clone();
@@ -149,10 +149,12 @@ impl<C: Change> Subscription<C> {
 
 impl<C: Change> Drop for Subscription<C> {
     fn drop(&mut self) {
-        lock(&self.feed.shared.state).index.remove(&self.watch);
-        let outlet = lock(&self.watch.due).take_outlet();
+        lock(&self.feed.shared.state)
+            .index
+            .remove(&self.registration);
+        let outlet = lock(&self.registration.due).take_outlet();
         if let Some(outlet) = outlet {
-            outlet.leave(&self.watch);
+            outlet.leave(&self.registration);
         }
     }
 }
@@ -160,8 +162,8 @@ impl<C: Change> Drop for Subscription<C> {
 impl<C: Change> fmt::Debug for Subscription<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
-            .field("token", &self.watch.token)
-            .field("scope", &self.watch.scope)
+            .field("token", &self.registration.token)
+            .field("scope", &self.registration.scope)
             .field("epoch", &self.epoch)
             .finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
 //! What a watch costs in memory, counted by the allocator.
 
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use allocation_counter::measure;
 use bytes::Bytes;
@@ -10,11 +11,7 @@ use super::{Note, empty_feed, exact, prefix, watch};
 
 const RING_LEN: usize = 64;
 
-fn watches(
-    feed: &Feed<Note>,
-    count: usize,
-    outlet: &std::sync::Arc<Outlet>,
-) -> Vec<Subscription<Note>> {
+fn watches(feed: &Feed<Note>, count: usize, outlet: &Arc<Outlet>) -> Vec<Subscription<Note>> {
     (0..count)
         .map(|_| watch(feed, prefix("/a/"), outlet))
         .collect()
@@ -64,7 +61,7 @@ fn a_further_watcher_is_named_reads_and_gets_the_bytes_without_allocating() {
             tell(subscription);
         }
         let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(_) = outlet.poll_ready(&mut cx) {}
+        while outlet.poll_ready(&mut cx).is_ready() {}
         let _position = watches[1].position();
     });
     assert_eq!(further.count_total, 0);
@@ -79,7 +76,7 @@ fn queueing_stays_free_of_allocation_while_watches_come_and_go() {
     for round in 0..200 {
         // Every third round leaves the named in the queue, some of them dropped.
         if round % 3 > 0 {
-            while let Poll::Ready(_) = outlet.poll_ready(&mut cx) {}
+            while outlet.poll_ready(&mut cx).is_ready() {}
         }
         for subscription in &mut alive {
             while !matches!(subscription.next(), Next::Idle) {}

@@ -238,7 +238,7 @@ impl Model {
         }
         let first = watch.unread.front().copied();
         let lapped = first.filter(|first| *first <= self.floor);
-        if let Some(reason) = watch.gap.or(lapped.map(|_| GapReason::Lapped)) {
+        if let Some(reason) = watch.gap.or_else(|| lapped.map(|_| GapReason::Lapped)) {
             watch.gap = None;
             watch.unread.clear();
             watch.epoch = self.epoch.clone();

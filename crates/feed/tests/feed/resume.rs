@@ -134,3 +134,17 @@ fn a_position_is_a_cursor_that_gives_the_rest() {
         subscription.next();
     }
 }
+
+#[test]
+fn a_change_that_its_face_withholds_moves_the_position_all_the_same() {
+    // T37: the face reads the change, finds that it may not be seen and drops it.
+    let feed = empty_feed(RING_LEN);
+    let outlet = Outlet::new();
+    let mut subscription = watch(&feed, prefix("/"), &outlet);
+    feed.publish(Note("/open"));
+    feed.publish(Note("/closed"));
+    assert!(matches!(subscription.next(), Next::Change(_)));
+    assert_eq!(subscription.position(), cursor(1));
+    drop(subscription.next());
+    assert_eq!(subscription.position(), cursor(2));
+}

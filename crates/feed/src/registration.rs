@@ -15,7 +15,7 @@ use crate::ring::Turn;
 use crate::scope::Scope;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, lock};
 
-pub(crate) struct Watch {
+pub(crate) struct Registration {
     pub(crate) scope: Scope,
     pub(crate) token: Token,
     /// Where its bucket of the index keeps it. Guarded by the feed's lock.
@@ -55,7 +55,7 @@ pub(crate) enum Found {
     Nothing,
 }
 
-impl Watch {
+impl Registration {
     pub(crate) fn new(scope: Scope, outlet: &Arc<Outlet>) -> Self {
         Self {
             scope,
