@@ -9,6 +9,7 @@ use wire::{ContentHash, DocPath};
 
 use super::tally::Tally;
 use super::tree::is_hidden;
+use super::word::{Pairs, Word};
 use crate::PublisherMetadata;
 use crate::importance::Importance;
 use crate::title;
@@ -52,6 +53,8 @@ pub(crate) struct Description {
     folded: Box<str>,
     /// Where the title begins in `folded`.
     title_start: usize,
+    /// The pairs of `folded`.
+    pairs: Pairs,
     importance: Importance,
 }
 
@@ -73,6 +76,7 @@ impl Description {
         folded.push_str(&title.to_lowercase());
         Self {
             title: title.into(),
+            pairs: Pairs::of(&folded),
             folded: folded.into(),
             title_start,
             importance: Importance::of(&metadata),
@@ -95,17 +99,18 @@ impl Description {
         tags(&self.metadata)
     }
 
-    /// True if `word`, which is in lower case, is one of the tags or part of the title.
-    pub(crate) fn answers(&self, word: &str) -> bool {
-        self.folded[self.title_start..].contains(word) || self.has_tag(word)
+    /// True if `word` is one of the tags or part of the title.
+    pub(crate) fn answers(&self, word: &Word) -> bool {
+        word.may_be_in(self.pairs)
+            && (self.folded[self.title_start..].contains(word.as_str()) || self.has_tag(word))
     }
 
-    /// True if `word`, which is in lower case, is one of the tags.
-    pub(crate) fn has_tag(&self, word: &str) -> bool {
-        !word.is_empty()
+    /// True if `word` is one of the tags.
+    pub(crate) fn has_tag(&self, word: &Word) -> bool {
+        word.may_be_in(self.pairs)
             && self.folded[..self.title_start]
                 .split('\n')
-                .any(|tag| tag == word)
+                .any(|tag| tag == word.as_str())
     }
 
     /// How much the publisher said that it matters.

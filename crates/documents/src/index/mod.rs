@@ -24,6 +24,7 @@ mod page;
 mod reservation;
 mod tally;
 mod tree;
+mod word;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -41,6 +42,7 @@ use crate::{CanRead, ListPage, ListRequest};
 
 pub(crate) use self::document::{Description, Document, Standing, VersionEntry};
 pub(crate) use self::reservation::{Collision, Reservation};
+pub(crate) use self::word::Word;
 
 /// The directory beside a document's link under which its versions lie. A name that no write may
 /// use (D35) and that no listing shows.

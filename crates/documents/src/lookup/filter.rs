@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::query::LookupError;
-use crate::index::Document;
+use crate::index::{Document, Word};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ enum Clause {
     ModifiedAfter(Timestamp),
     /// The document was modified earlier than this.
     ModifiedBefore(Timestamp),
-    /// One of the tags is this one, in lower case.
-    Tag(String),
+    /// One of the tags is this one; `None` is the empty text, which no tag is.
+    Tag(Option<Word>),
 }
 
 impl Filter {
@@ -55,7 +55,7 @@ impl Clause {
             "" => return Err(malformed()),
             "modified-after" => Self::ModifiedAfter(instant(value)?),
             "modified-before" => Self::ModifiedBefore(instant(value)?),
-            "tag" => Self::Tag(value.to_lowercase()),
+            "tag" => Self::Tag(Word::new(value)),
             _ => Self::Equal {
                 key: key.to_owned(),
                 value: value.to_owned(),
@@ -69,7 +69,7 @@ impl Clause {
             Self::Equal { key, value } => description.metadata().get(key) == Some(value),
             Self::ModifiedAfter(instant) => document.current().modified > *instant,
             Self::ModifiedBefore(instant) => document.current().modified < *instant,
-            Self::Tag(tag) => description.has_tag(tag),
+            Self::Tag(tag) => tag.as_ref().is_some_and(|tag| description.has_tag(tag)),
         }
     }
 }

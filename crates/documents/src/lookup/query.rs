@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::filter::Filter;
+use crate::index::Word;
 
 /// The query that every document matches.
 const ANY: &str = "*";
@@ -39,6 +40,8 @@ pub struct Lookup {
     pub(super) words: Words,
     pub(super) filter: Filter,
     pub(super) limit: usize,
+    /// The request had a `match`.
+    mode_asked: bool,
 }
 
 /// The words that are looked for.
@@ -46,8 +49,8 @@ pub struct Lookup {
 pub(super) enum Words {
     /// Every document matches.
     Any,
-    /// One of these, all distinct and in lower case, is enough.
-    Some(Vec<String>),
+    /// One of these, all distinct, is enough.
+    Some(Vec<Word>),
 }
 
 impl Lookup {
@@ -62,7 +65,14 @@ impl Lookup {
             filter: Filter::parse(request.filter.unwrap_or_default())?,
             limit: request.limit.map_or(Ok(LIMIT_DEFAULT), limit)?,
             query: request.query.to_owned(),
+            mode_asked: request.mode.is_some(),
         })
+    }
+
+    /// What the answer says as `match`, if the request had one: bodies aren't searched, so a wish
+    /// for them is answered from the catalog too.
+    pub fn answered_mode(&self) -> Option<&'static str> {
+        self.mode_asked.then_some("catalog")
     }
 }
 
@@ -74,7 +84,7 @@ fn words(query: &str) -> Result<Words, LookupError> {
     if query.chars().count() < QUERY_LEN_MIN {
         return Err(LookupError::Query);
     }
-    let mut words: Vec<_> = query.split_whitespace().map(str::to_lowercase).collect();
+    let mut words: Vec<_> = query.split_whitespace().filter_map(Word::new).collect();
     words.sort_unstable();
     words.dedup();
     if words.len() > WORDS_MAX {
