@@ -7,18 +7,16 @@
 use bytes::Bytes;
 use thiserror::Error;
 use wire::DocPath;
+use wire::limits::{BODY_LEN_MAX, PUBLISHER_KEYS_MAX, PUBLISHER_LEN_MAX};
 
 use crate::PublisherMetadata;
 
-/// The largest body in bytes, `docs/limits.md`.
-pub const BODY_LEN_MAX: usize = 1_048_576;
-/// The most publisher keys a version may carry.
-pub const METADATA_KEYS_MAX: usize = 50;
-/// The most bytes that keys and stored values may have together.
-pub const METADATA_LEN_MAX: usize = 1024;
-
 /// The key that asks for the removal of old versions; it is obeyed and not stored.
 const RETENTION: &str = "retention";
+const TYPE: &str = "type";
+const DEFAULT_TYPE: &str = "Document";
+/// Names of documents that get no type of their own.
+const UNTYPED: [&str; 2] = ["index.md", "log.md"];
 /// The keys that only the server may say.
 const RESERVED: [&str; 17] = [
     "archived",
@@ -84,6 +82,22 @@ impl Draft {
     /// The document that is meant.
     pub fn path(&self) -> &DocPath {
         &self.path
+    }
+
+    /// Says of a document without a type that it is one; indexes and logs speak for themselves.
+    pub(crate) fn add_default_type(&mut self) {
+        if !UNTYPED.contains(&self.path.name()) {
+            let entry = self.metadata.entry(TYPE.to_owned());
+            entry.or_insert_with(|| DEFAULT_TYPE.to_owned());
+        }
+    }
+
+    /// True if `metadata` says what this draft says, however its tags are spaced (D5).
+    pub(crate) fn says_the_same_as(&self, metadata: &PublisherMetadata) -> bool {
+        self.metadata.len() == metadata.len()
+            && self.metadata.iter().zip(metadata).all(|(ours, theirs)| {
+                ours.0 == theirs.0 && *ours.1 == stored_value(theirs.0, theirs.1)
+            })
     }
 
     fn bare(path: DocPath, body: Bytes) -> Self {
@@ -160,10 +174,10 @@ pub enum MetadataError {
     #[error("metadata key {0:?} is reserved")]
     Reserved(String),
     /// Keys and values are too long together.
-    #[error("metadata too large (max {METADATA_LEN_MAX} bytes)")]
+    #[error("metadata too large (max {PUBLISHER_LEN_MAX} bytes)")]
     TooLarge,
     /// There are too many keys.
-    #[error("too many metadata keys (max {METADATA_KEYS_MAX})")]
+    #[error("too many metadata keys (max {PUBLISHER_KEYS_MAX})")]
     TooMany,
 }
 
@@ -213,14 +227,14 @@ fn check_metadata(metadata: &PublisherMetadata) -> Result<(), MetadataError> {
 
 /// Checks the bounds alone: laying one set of metadata over another can pass them.
 pub(crate) fn check_metadata_size(metadata: &PublisherMetadata) -> Result<(), MetadataError> {
-    if metadata.len() > METADATA_KEYS_MAX {
+    if metadata.len() > PUBLISHER_KEYS_MAX {
         return Err(MetadataError::TooMany);
     }
     let len: usize = metadata
         .iter()
         .map(|(key, value)| key.len() + value.len())
         .sum();
-    if len > METADATA_LEN_MAX {
+    if len > PUBLISHER_LEN_MAX {
         return Err(MetadataError::TooLarge);
     }
     Ok(())

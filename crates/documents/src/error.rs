@@ -29,6 +29,9 @@ pub enum WriteError {
     /// The document is archived and the write has a body.
     #[error("document is archived; unarchive first")]
     Archived,
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
     /// Another document or directory is in the way: below a document, over a directory, the root,
     /// or a name that this file system takes for the same.
     #[error("path collision: {path} is in the way")]
@@ -78,10 +81,8 @@ pub enum WriteError {
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process serves the directory.
-    #[error("the data directory {root} is in use by process {process}")]
+    #[error("the data directory is in use by process {process}")]
     InUse {
-        /// The directory.
-        root: String,
         /// The other process, or `unknown`.
         process: String,
     },

@@ -6,10 +6,26 @@
 //! cancelled half-way. Rights are the caller's: it checks before it calls, hands in a closure for
 //! what the store has to ask again, and gets nothing it did not ask for.
 
+mod answer;
+mod checkpoint;
+mod commit;
+mod dirs;
 mod draft;
+mod edit;
 mod error;
+mod header;
+mod landing;
 mod layout;
+mod migrate;
+mod open;
+mod path_locks;
+mod read;
+mod record;
 mod store;
+mod temp;
+mod undo;
+mod version_file;
+mod write;
 
 mod importance;
 mod index;
@@ -25,14 +41,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use wire::{ContentHash, DocPath};
 
+pub use answer::{
+    ListEntry, ListPage, ListRequest, Outcome, Resolved, VersionsPage, VersionsRequest, Written,
+};
 pub use draft::{Draft, DraftError, MetadataError};
+pub use error::{OpenError, ReadError, WriteError};
 pub use listing::{Detail, Listing};
 pub use lookup::{Lookup, LookupError, LookupRequest, Match, Matches, Table};
-pub use error::{OpenError, ReadError, WriteError};
-pub use store::{
-    Config, FileStore, Health, ListEntry, ListPage, ListRequest, Outcome, Progress, Resolved,
-    VersionsPage, VersionsRequest, Written,
-};
+pub use open::{Difference, Report};
+pub use store::{Config, FileStore, Health, Progress};
 
 /// What happened to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,14 +1,18 @@
-//! The file store: what it is opened with, and what it gives back.
+//! The file store: its parts and its life. Reads, writes and edits by hand have modules of their own.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use feed::Feed;
-use jiff::Timestamp;
-use wire::{ContentHash, Cursor, DocPath};
+use storage::{Disk, Lock, Storage};
 
-use crate::{
-    CanRead, Change, Draft, Fetched, OpenError, ReadError, StillAllowed, Which, WriteError,
-};
+use crate::commit::Committer;
+use crate::dirs::Dirs;
+use crate::index::Index;
+use crate::open::{self, Report};
+use crate::path_locks::PathLocks;
+use crate::temp::Temps;
+use crate::{Change, OpenError, checkpoint};
 
 /// The bounds of a store.
 #[derive(Clone, Debug)]
@@ -17,13 +21,25 @@ pub struct Config {
     pub ring_len: usize,
     /// Begin a new epoch although nothing looks wrong, after a restore below the file system.
     pub new_epoch: bool,
+    /// Changes after which what is known of the tree is noted again, so that the journal can let
+    /// go of what is older.
+    pub checkpoint_every: u64,
+    /// The longest segment of the journal.
+    pub segment_bytes_max: u64,
+}
+
+impl Config {
+    /// Notes 100,000 documents in some tenths of a second, once in so many changes.
+    pub const CHECKPOINT_EVERY: u64 = 32_768;
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
-            ring_len: 4096,
+            ring_len: feed::RING_LEN,
             new_epoch: false,
+            checkpoint_every: Self::CHECKPOINT_EVERY,
+            segment_bytes_max: journal::Config::SEGMENT_BYTES_MAX,
         }
     }
 }
@@ -37,107 +53,6 @@ pub struct Progress {
     pub total: usize,
 }
 
-/// What a path means, seen from what is there. It says nothing of rights.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resolved {
-    /// `/sha256-<hash>`.
-    ContentAddress(ContentHash),
-    /// A directory that holds documents at some depth (or the root).
-    Directory(DocPath),
-    /// A document, archived or not.
-    Document(DocPath),
-    /// Nothing.
-    Nothing(DocPath),
-    /// A version of the document at the path. `None` is a number that no version can have. Rights
-    /// are those of the document; it need not exist.
-    Version(DocPath, Option<u64>),
-}
-
-/// What of a directory is wanted.
-#[derive(Clone, Debug)]
-pub struct ListRequest {
-    /// At most so many entries, 1 to 1000.
-    pub page_size: usize,
-    /// Only names after this one, in byte order.
-    pub after: Option<String>,
-    /// Archived documents too.
-    pub include_archived: bool,
-}
-
-/// A name in a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListEntry {
-    /// The name without a slash.
-    pub name: String,
-    /// The current version and its content hash; `None` for a directory.
-    pub document: Option<(u64, ContentHash)>,
-    /// The document is archived.
-    pub archived: bool,
-}
-
-/// A part of a directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListPage {
-    /// The entries in byte order of their names.
-    pub entries: Vec<ListEntry>,
-    /// Nothing follows the last entry.
-    pub complete: bool,
-}
-
-/// What of a document's history is wanted.
-#[derive(Clone, Copy, Debug)]
-pub struct VersionsRequest {
-    /// At most so many versions.
-    pub page_size: usize,
-    /// Only versions below this one.
-    pub before: Option<u64>,
-}
-
-/// A part of a document's history, newest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionsPage {
-    /// The current version.
-    pub current: u64,
-    /// How many versions there are.
-    pub total: u64,
-    /// Every version that has a predecessor names that one's hash.
-    pub chain_valid: bool,
-    /// The document is archived.
-    pub archived: bool,
-    /// Number, time and content hash of the versions of this page.
-    pub versions: Vec<(u64, Timestamp, ContentHash)>,
-    /// Nothing follows the last one.
-    pub complete: bool,
-}
-
-/// What became of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The document is archived, and was not before.
-    Archived,
-    /// A version was made.
-    Created,
-    /// The document is live again.
-    Unarchived,
-    /// Everything was as asked for already; nothing was written and nothing told.
-    Unchanged,
-}
-
-/// A write that is done: durable, told, readable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// What became of it.
-    pub outcome: Outcome,
-    /// The current version.
-    pub version: u64,
-    /// The modification time of that version's file.
-    pub modified: Timestamp,
-    /// The hash of that version's body.
-    pub hash: ContentHash,
-    /// A position at or after the change that told it.
-    pub cursor: Cursor,
-}
-
 /// What the store says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
@@ -148,10 +63,35 @@ pub struct Health {
 }
 
 /// The file store. A cheap handle: clones share it. All methods block on the disk.
+///
+/// Its methods are of three kinds: reads (`resolve`, `fetch`, `fetch_by_hash`, `list`, `versions`,
+/// `lookup`), which never wait for a write; writes (`publish`, `append`, `archive`, `import`),
+/// which return when the change is durable and told; and those of its life (`open`, `feed`,
+/// `health`, `report`, `close`).
 #[derive(Clone, Debug)]
-pub struct FileStore(());
+pub struct FileStore {
+    pub(crate) parts: Arc<Parts>,
+}
 
-#[allow(unused_variables, clippy::missing_errors_doc)] // Bodies follow.
+/// What the handles share.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) index: Arc<RwLock<Index>>,
+    pub(crate) feed: Feed<Change>,
+    pub(crate) committer: Committer,
+    pub(crate) temps: Temps,
+    pub(crate) dirs: Dirs,
+    pub(crate) locks: PathLocks,
+    pub(crate) config: Config,
+    pub(crate) report: Report,
+    pub(crate) checkpoints: Mutex<checkpoint::Schedule>,
+    /// Held by whoever writes a checkpoint.
+    pub(crate) checkpoint_writer: Mutex<()>,
+    /// Held until the store is closed or dropped.
+    pub(crate) lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
 impl FileStore {
     /// Opens the data directory `root`, which must exist, and takes its lock.
     pub fn open(
@@ -159,92 +99,64 @@ impl FileStore {
         config: Config,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, OpenError> {
-        todo!()
+        Self::open_in(Arc::new(Disk::open(root)?), config, progress)
+    }
+
+    /// Opens the data directory that `storage` holds.
+    pub fn open_in(
+        storage: Arc<dyn Storage>,
+        config: Config,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, OpenError> {
+        let parts = open::open(storage, config, progress)?;
+        Ok(Self {
+            parts: Arc::new(parts),
+        })
     }
 
     /// The changes.
     pub fn feed(&self) -> &Feed<Change> {
-        todo!()
-    }
-
-    /// What `path` means.
-    pub fn resolve(&self, path: &DocPath) -> Resolved {
-        todo!()
-    }
-
-    /// Reads a version of the document at `path`.
-    pub fn fetch(&self, path: &DocPath, which: Which) -> Result<Fetched, ReadError> {
-        todo!()
-    }
-
-    /// Reads a version with this content hash that the caller may read: the current one of a live
-    /// document if there is one, of several the one with the smallest path.
-    pub fn fetch_by_hash(
-        &self,
-        hash: &ContentHash,
-        can_read: CanRead<'_>,
-    ) -> Result<Fetched, ReadError> {
-        todo!()
-    }
-
-    /// Reads a part of a directory.
-    pub fn list(
-        &self,
-        dir: &DocPath,
-        request: &ListRequest,
-        can_read: CanRead<'_>,
-    ) -> Result<ListPage, ReadError> {
-        todo!()
-    }
-
-    /// Reads a part of a document's history and checks its whole chain.
-    pub fn versions(
-        &self,
-        path: &DocPath,
-        request: &VersionsRequest,
-    ) -> Result<VersionsPage, ReadError> {
-        todo!()
-    }
-
-    /// Writes a version, or unarchives if the draft's body is empty.
-    ///
-    /// `expected` is the version the writer knows: 0 for none, `None` for whatever is there.
-    pub fn publish(
-        &self,
-        draft: Draft,
-        expected: Option<u64>,
-        still_allowed: StillAllowed<'_>,
-    ) -> Result<Written, WriteError> {
-        todo!()
-    }
-
-    /// Writes a version that is version `expected` and the draft's body.
-    pub fn append(
-        &self,
-        draft: Draft,
-        expected: u64,
-        still_allowed: StillAllowed<'_>,
-    ) -> Result<Written, WriteError> {
-        todo!()
-    }
-
-    /// Archives the document at `path`.
-    pub fn archive(
-        &self,
-        path: &DocPath,
-        still_allowed: StillAllowed<'_>,
-    ) -> Result<Written, WriteError> {
-        todo!()
+        &self.parts.feed
     }
 
     /// What the store says of itself.
     pub fn health(&self) -> Health {
-        todo!()
+        Health {
+            poisoned: self.parts.committer.refusal(),
+            documents: self.parts.index().len(),
+        }
+    }
+
+    /// What opening met.
+    pub fn report(&self) -> &Report {
+        &self.parts.report
     }
 
     /// Ends the feed, notes what is known of the tree for the next opening, releases the lock.
     /// Writes that come later are refused.
     pub fn close(&self) -> Result<(), OpenError> {
-        todo!()
+        self.parts.committer.close();
+        self.parts.feed.close();
+        let noted = self.parts.write_checkpoint();
+        let mut lock = self
+            .parts
+            .lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *lock = None;
+        noted.map_err(OpenError::Storage)
+    }
+}
+
+impl Parts {
+    /// The index, for reading. A writer that panicked can't have left a change half applied that
+    /// matters to a reader, so poison is ignored.
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index, for what no change tells: versions that retention removed, corrected stamps.
+    pub(crate) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
