@@ -102,7 +102,7 @@ impl Cache {
             let _ = tokio::fs::remove_file(&temporary).await;
             return Err(error);
         }
-        if writes % SWEEP_EVERY == 0 {
+        if writes.is_multiple_of(SWEEP_EVERY) {
             self.sweep().await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::address::ServerAddress;
 use crate::backoff::{Backoff, Jitter};
 use crate::cache::Cache;
 use crate::error::{Error, Refusal, RequestError};
-use crate::exchange::{ExchangeError, exchange};
+use crate::exchange::{DEADLINE, ExchangeError, exchange};
 use crate::pool::{Key, Pool};
 use crate::trust::Trust;
 
@@ -39,6 +39,7 @@ struct Shared {
     token: Option<String>,
     pool: Pool,
     cache: Option<Cache>,
+    patience: Duration,
 }
 
 /// What a [`Client`] is made of.
@@ -49,6 +50,7 @@ pub struct Builder {
     token: Option<String>,
     pool: Option<Pool>,
     cache: Option<Cache>,
+    patience: Duration,
 }
 
 impl Builder {
@@ -80,6 +82,13 @@ impl Builder {
         self
     }
 
+    /// Gives each try of a request this long for its answer; 10 s if this isn't called.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// The client. Nothing is dialled before the first request.
     pub fn build(self) -> Client {
         Client {
@@ -91,6 +100,7 @@ impl Builder {
                 token: self.token,
                 pool: self.pool.unwrap_or_default(),
                 cache: self.cache,
+                patience: self.patience,
             }),
         }
     }
@@ -114,6 +124,7 @@ impl Client {
             token: None,
             pool: None,
             cache: None,
+            patience: DEADLINE,
         }
     }
 
@@ -138,6 +149,10 @@ impl Client {
 
     pub(crate) fn token(&self) -> Option<&str> {
         self.shared.token.as_deref()
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.shared.patience
     }
 
     pub(crate) fn cache(&self) -> Option<&Cache> {
@@ -171,7 +186,8 @@ impl Client {
 
     /// Sends a request once.
     pub(crate) async fn send(&self, request: Bytes) -> Result<Response, ExchangeError> {
-        exchange(&self.shared.pool, &self.shared.key, request).await
+        let shared = &self.shared;
+        exchange(&shared.pool, &shared.key, request, shared.patience).await
     }
 
     /// Sends a request that may be repeated; an answer other than `ok` is an error.

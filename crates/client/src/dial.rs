@@ -63,7 +63,7 @@ pub enum DialError {
     Timeout,
     /// The server isn't believed.
     #[error(transparent)]
-    Trust(#[from] TrustError),
+    Trust(Box<TrustError>),
 }
 
 impl DialError {

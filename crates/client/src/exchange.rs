@@ -21,7 +21,7 @@ use wire::{Response, ResponseError};
 use crate::dial::DialError;
 use crate::pool::{Key, Pool};
 
-/// From the start of a request to the end of its answer, and before it to the open stream.
+/// What a request may take unless the client says otherwise: as long as a server gives it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The code of every reset and stop: the protocol gives the others no meaning.
@@ -68,7 +68,7 @@ pub enum ExchangeError {
     #[error("the server broke the request off (code {0})")]
     Reset(u64),
     /// The answer didn't come in time.
-    #[error("no answer within {} s", DEADLINE.as_secs())]
+    #[error("no answer in time")]
     Timeout,
 }
 
@@ -93,24 +93,30 @@ impl ExchangeError {
     }
 }
 
-/// Sends `request` and reads its whole answer. Cancel safe in that nothing is left half sent; the
-/// server may have carried the request out all the same.
+/// Sends `request` and reads its whole answer. The open stream may take `patience`, and as long
+/// again the answer. Cancel safe in that nothing is left half sent; the server may have carried the
+/// request out all the same.
 pub(crate) async fn exchange(
     pool: &Pool,
     key: &Key,
     request: Bytes,
+    patience: Duration,
 ) -> Result<Response, ExchangeError> {
-    let opened = open(pool, key).await?;
+    let opened = open(pool, key, patience).await?;
     let connection = opened.connection.clone();
-    let answer = answer(opened, request).await;
+    let answer = answer(opened, request, patience).await;
     if let Err(error) = &answer {
         give_up_if_broken(pool, key, &connection, error).await;
     }
     answer
 }
 
-async fn answer(opened: Opened, request: Bytes) -> Result<Response, ExchangeError> {
-    let deadline = Instant::now() + DEADLINE;
+async fn answer(
+    opened: Opened,
+    request: Bytes,
+    patience: Duration,
+) -> Result<Response, ExchangeError> {
+    let deadline = Instant::now() + patience;
     let whole = async {
         let mut receiving = opened.send(request).await?;
         receiving
@@ -142,9 +148,13 @@ pub(crate) async fn give_up_if_broken(
     }
 }
 
-/// Takes a stream of the pool's connection. Cancel safe.
-pub(crate) async fn open(pool: &Pool, key: &Key) -> Result<Opened, ExchangeError> {
-    let deadline = Instant::now() + DEADLINE;
+/// Takes a stream of the pool's connection within `patience`. Cancel safe.
+pub(crate) async fn open(
+    pool: &Pool,
+    key: &Key,
+    patience: Duration,
+) -> Result<Opened, ExchangeError> {
+    let deadline = Instant::now() + patience;
     let connection = match timeout_at(deadline, pool.get(key)).await {
         Ok(connection) => connection?,
         Err(_) => return Err(DialError::Timeout.into()),

@@ -101,7 +101,7 @@ pub(crate) struct Verifier {
     roots: Arc<Roots>,
     provider: Arc<CryptoProvider>,
     on_first_use: OnFirstUse,
-    refusal: Mutex<Option<TrustError>>,
+    refusal: Mutex<Option<Box<TrustError>>>,
 }
 
 impl Verifier {
@@ -122,7 +122,7 @@ impl Verifier {
     }
 
     /// Why the certificate was refused, if it was.
-    pub(crate) fn refusal(&self) -> Option<TrustError> {
+    pub(crate) fn refusal(&self) -> Option<Box<TrustError>> {
         self.refusal
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -135,7 +135,7 @@ impl Verifier {
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         now: UnixTime,
-    ) -> Result<(), TrustError> {
+    ) -> Result<(), Box<TrustError>> {
         let known = match &self.trust {
             Trust::Anyone => return Ok(()),
             Trust::Roots => None,
@@ -159,26 +159,28 @@ impl Verifier {
                 Ok(())
             }
             (_, Ok(()), _) => Ok(()),
-            (None, Err(reason), _) => Err(TrustError::Unknown {
+            (None, Err(reason), _) => Err(Box::new(TrustError::Unknown {
                 server: self.server.clone(),
                 reason,
-            }),
+            })),
             (Some(known), Err(_), None) => self.pin(known, shown),
-            (Some(known), Err(_), Some(Proof::Pinned(pinned))) => Err(TrustError::Changed {
-                server: self.server.clone(),
-                pinned,
-                shown,
-                file: known.file().to_owned(),
-            }),
-            (Some(known), Err(reason), Some(Proof::Roots)) => Err(TrustError::Demoted {
+            (Some(known), Err(_), Some(Proof::Pinned(pinned))) => {
+                Err(Box::new(TrustError::Changed {
+                    server: self.server.clone(),
+                    pinned,
+                    shown,
+                    file: known.file().to_owned(),
+                }))
+            }
+            (Some(known), Err(reason), Some(Proof::Roots)) => Err(Box::new(TrustError::Demoted {
                 server: self.server.clone(),
                 reason,
                 file: known.file().to_owned(),
-            }),
+            })),
         }
     }
 
-    fn pin(&self, known: &KnownServers, shown: ContentHash) -> Result<(), TrustError> {
+    fn pin(&self, known: &KnownServers, shown: ContentHash) -> Result<(), Box<TrustError>> {
         known
             .remember(&self.server, Proof::Pinned(shown))
             .map_err(|error| unusable(known, error))?;
@@ -197,11 +199,11 @@ impl Verifier {
     }
 }
 
-fn unusable(known: &KnownServers, error: io::Error) -> TrustError {
-    TrustError::KnownServers {
+fn unusable(known: &KnownServers, error: io::Error) -> Box<TrustError> {
+    Box::new(TrustError::KnownServers {
         file: known.file().to_owned(),
         error: Arc::new(error),
-    }
+    })
 }
 
 impl ServerCertVerifier for Verifier {

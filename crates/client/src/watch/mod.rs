@@ -199,6 +199,11 @@ impl Watch {
         &self.cursor
     }
 
+    /// How many notices are waiting to be taken.
+    pub fn queued(&self) -> usize {
+        self.notices.len()
+    }
+
     /// Ends a pause before a reconnection at once, for a program that knows the network is back.
     pub fn reconnect_now(&self) {
         self.wake.notify_one();

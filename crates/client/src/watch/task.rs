@@ -134,7 +134,12 @@ impl Task {
     }
 
     async fn subscribe(&self, request: Bytes) -> Result<Stream, ExchangeError> {
-        let opened = open(self.client.pool(), self.client.key()).await?;
+        let opened = open(
+            self.client.pool(),
+            self.client.key(),
+            self.client.patience(),
+        )
+        .await?;
         let connection = opened.connection.clone();
         match opened.send(request).await {
             Ok(receiving) => Ok(Stream {
