@@ -228,6 +228,8 @@ impl State {
         let turn = self.turn.next();
         let cursor = Cursor::new(self.epoch.clone(), seq);
         let slot = Arc::new(Slot::new(turn, cursor, change));
+        // Asked for before anything moves, so that a name which panics changes nothing.
+        let name = slot.change().name();
         let evicted = ring.put(slot.clone());
         match &evicted {
             Some(evicted) => self.floor = evicted.seq(),
@@ -237,11 +239,10 @@ impl State {
         let before = self.head;
         self.head = seq;
         let mut touched = 0;
-        self.index
-            .visit_concerned(slot.change().name(), |registration| {
-                registration.mark_change(turn, before, wakes);
-                touched += 1;
-            });
+        self.index.visit_concerned(name, |registration| {
+            registration.mark_change(turn, before, wakes);
+            touched += 1;
+        });
         self.stats.published += 1;
         self.stats.touched += touched;
         evicted

@@ -106,9 +106,7 @@ impl Outlet {
     /// Queues `registration` unless it is queued, and adds this outlet to the chain to wake.
     pub(crate) fn queue(self: &Arc<Self>, registration: &Arc<Registration>, wakes: &mut Wakes) {
         let mut ready = lock(&self.ready);
-        if registration.gone.load(Ordering::Relaxed)
-            || registration.queued.swap(true, Ordering::Relaxed)
-        {
+        if registration.queued.swap(true, Ordering::Relaxed) {
             return;
         }
         ready.queue.push_back(registration.clone());

@@ -1,8 +1,10 @@
 //! What the publisher and the reader of one watch share.
 //!
-//! The publisher doesn't queue changes: it notes the first that the reader owes itself and the
+//! The publisher doesn't queue changes: it notes the first that the reader has yet to read and the
 //! last, and the reader finds those between in the ring. Because the first is always a change in
 //! scope, a narrow watch in a busy feed is lapped only when a change of its own was overwritten.
+//! Looking from the reader's position to the head instead was rejected: it costs every watcher a
+//! look at every change, and laps the narrow ones for what doesn't concern them.
 //!
 //! Locks are taken in the order feed, due, outlet.
 
