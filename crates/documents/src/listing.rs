@@ -1,18 +1,16 @@
 //! The text of a directory's page, for LIST and for FETCH of a directory.
 //!
 //! A client gets the names back from it exactly, whatever characters they have (D25). The text is
-//! at most [`TEXT_LEN_MAX`] long: entries that don't fit are left to the next page, and every page
+//! at most [`PAGE_LEN_MAX`] long: entries that don't fit are left to the next page, and every page
 //! has at least one entry if there is one.
 
 use std::fmt::Write as _;
 
+use wire::limits::PAGE_LEN_MAX;
 use wire::{ContentHash, DocPath};
 
 use crate::markdown;
 use crate::{ListEntry, ListPage};
-
-/// The longest text of a page, in bytes: what a client takes as a body.
-pub const TEXT_LEN_MAX: usize = 1024 * 1024;
 
 /// What ends a page that isn't the last.
 const TRUNCATED: &str = "\n*...truncated, too many entries*\n";
@@ -48,7 +46,7 @@ impl Listing {
         for entry in &page.entries {
             line.clear();
             push_entry(&mut line, entry, detail);
-            if text.len() + line.len() + TRUNCATED.len() > TEXT_LEN_MAX {
+            if text.len() + line.len() + TRUNCATED.len() > PAGE_LEN_MAX {
                 break;
             }
             text.push_str(&line);
@@ -247,7 +245,7 @@ mod tests {
         let mut pages = 0;
         while !rest.is_empty() {
             let listing = listing("/", &page(rest.to_vec(), true), Detail::Versions);
-            assert!(listing.text.len() <= TEXT_LEN_MAX);
+            assert!(listing.text.len() <= PAGE_LEN_MAX);
             assert!(listing.entries > 0);
             assert_eq!(listing.is_complete(), listing.entries == rest.len());
             assert_eq!(names(&listing.text).len(), listing.entries);

@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 
 use wire::DocPath;
+use wire::limits::PUBLISHER_LEN_MAX;
 
 use crate::PublisherMetadata;
 
-/// The longest title that is kept, in bytes: what publisher metadata may hold at most, so that a
-/// heading costs no more memory than a title could.
-const TITLE_LEN_MAX: usize = 1024;
+/// The longest title that is kept, in bytes: a heading costs no more memory than a title could.
+const TITLE_LEN_MAX: usize = PUBLISHER_LEN_MAX;
 
 /// The deepest indentation of a heading or fence; a line that is indented more is code.
 const INDENTATION_MAX: usize = 3;

@@ -8,8 +8,8 @@ use storage::Stamp;
 use wire::{ContentHash, DocPath};
 
 use super::tally::Tally;
+use super::term::{Pairs, Term};
 use super::tree::is_hidden;
-use super::word::{Pairs, Word};
 use crate::PublisherMetadata;
 use crate::importance::Importance;
 use crate::title;
@@ -99,18 +99,18 @@ impl Description {
         tags(&self.metadata)
     }
 
-    /// True if `word` is one of the tags or part of the title.
-    pub(crate) fn answers(&self, word: &Word) -> bool {
-        word.may_be_in(self.pairs)
-            && (self.folded[self.title_start..].contains(word.as_str()) || self.has_tag(word))
+    /// True if `term` is one of the tags or part of the title.
+    pub(crate) fn answers(&self, term: &Term) -> bool {
+        term.may_be_in(self.pairs)
+            && (self.folded[self.title_start..].contains(term.as_str()) || self.has_tag(term))
     }
 
-    /// True if `word` is one of the tags.
-    pub(crate) fn has_tag(&self, word: &Word) -> bool {
-        word.may_be_in(self.pairs)
+    /// True if `term` is one of the tags.
+    pub(crate) fn has_tag(&self, term: &Term) -> bool {
+        term.may_be_in(self.pairs)
             && self.folded[..self.title_start]
                 .split('\n')
-                .any(|tag| tag == word.as_str())
+                .any(|tag| tag == term.as_str())
     }
 
     /// How much the publisher said that it matters.

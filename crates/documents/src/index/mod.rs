@@ -23,8 +23,8 @@ mod hashes;
 mod page;
 mod reservation;
 mod tally;
+mod term;
 mod tree;
-mod word;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -42,7 +42,7 @@ use crate::{CanRead, ListPage, ListRequest};
 
 pub(crate) use self::document::{Description, Document, Standing, VersionEntry};
 pub(crate) use self::reservation::{Collision, Reservation};
-pub(crate) use self::word::Word;
+pub(crate) use self::term::Term;
 
 /// The directory beside a document's link under which its versions lie. A name that no write may
 /// use (D35) and that no listing shows.

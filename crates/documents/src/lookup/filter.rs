@@ -1,11 +1,11 @@
-//! Conditions that a match must fulfil besides its words.
+//! Conditions that a match must fulfil besides its terms.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::query::LookupError;
-use crate::index::{Document, Word};
+use crate::index::{Document, Term};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ enum Clause {
     /// The document was modified earlier than this.
     ModifiedBefore(Timestamp),
     /// One of the tags is this one; `None` is the empty text, which no tag is.
-    Tag(Option<Word>),
+    Tag(Option<Term>),
 }
 
 impl Filter {
@@ -55,7 +55,7 @@ impl Clause {
             "" => return Err(malformed()),
             "modified-after" => Self::ModifiedAfter(instant(value)?),
             "modified-before" => Self::ModifiedBefore(instant(value)?),
-            "tag" => Self::Tag(Word::new(value)),
+            "tag" => Self::Tag(Term::new(value)),
             _ => Self::Equal {
                 key: key.to_owned(),
                 value: value.to_owned(),

@@ -1,12 +1,12 @@
-//! LOOKUP: which documents have these words as a tag or in their title.
+//! LOOKUP: which documents have these terms as a tag or in their title.
 //!
 //! Rights come first: what a reader may not read is in no row and no count, and changes no
-//! other row's place (D29). Words are literal. The order is total, so the same question on the
-//! same tree has the same answer (D28): words matched, importance, modification (newer first),
+//! other row's place (D29). Terms are literal. The order is total, so the same question on the
+//! same tree has the same answer (D28): terms matched, importance, modification (newer first),
 //! path.
 //!
 //! Every document below the scope is looked at; nothing but tags and titles is searched, so a
-//! hundred thousand take milliseconds. An index of words was rejected: a word may lie anywhere
+//! hundred thousand take milliseconds. An index of terms was rejected: a term may lie anywhere
 //! within a title, so it would not spare the walk.
 
 mod filter;
@@ -21,7 +21,7 @@ use std::cmp::{Ordering, Reverse};
 use jiff::Timestamp;
 use wire::DocPath;
 
-use self::query::Words;
+use self::query::Terms;
 use crate::CanRead;
 use crate::importance::Importance;
 use crate::index::{Document, Index};
@@ -51,7 +51,7 @@ pub struct Match {
 
 /// A document that matches, before the limit.
 struct Candidate<'a> {
-    /// Words matched, importance, modification. Copied, so that sorting stays in one place in
+    /// Terms matched, importance, modification. Copied, so that sorting stays in one place in
     /// memory until two are equal.
     rank: (Reverse<usize>, Reverse<Importance>, Reverse<Timestamp>),
     document: &'a Document,
@@ -82,20 +82,20 @@ impl Lookup {
     }
 
     fn candidate<'a>(&self, document: &'a Document) -> Option<Candidate<'a>> {
-        let words_matched = match &self.words {
-            Words::Any => 0,
-            Words::Some(words) => {
+        let terms_matched = match &self.terms {
+            Terms::Any => 0,
+            Terms::Some(terms) => {
                 let description = document.description();
-                let matched = words
+                let matched = terms
                     .iter()
-                    .filter(|word| description.answers(word))
+                    .filter(|term| description.answers(term))
                     .count();
                 (matched > 0).then_some(matched)?
             }
         };
         self.filter.admits(document).then(|| Candidate {
             rank: (
-                Reverse(words_matched),
+                Reverse(terms_matched),
                 Reverse(document.description().importance()),
                 Reverse(document.current().modified),
             ),

@@ -1,24 +1,15 @@
 //! What a LOOKUP asks, read out of the request's metadata.
 
 use thiserror::Error;
+use wire::limits::{
+    LOOKUP_QUERY_CHARS_MIN, LOOKUP_ROWS_DEFAULT, LOOKUP_ROWS_MAX, LOOKUP_TERMS_MAX,
+};
 
 use super::filter::Filter;
-use crate::index::Word;
+use crate::index::Term;
 
 /// The query that every document matches.
 const ANY: &str = "*";
-
-/// The shortest query in characters; shorter ones match nearly everything by accident.
-const QUERY_LEN_MIN: usize = 2;
-
-/// The most distinct words of a query: each is looked for in every title.
-const WORDS_MAX: usize = 32;
-
-/// How many rows are given unless the request says otherwise.
-const LIMIT_DEFAULT: usize = 10;
-
-/// The most rows of an answer; a higher wish is lowered to it.
-const LIMIT_MAX: usize = 1000;
 
 /// The keys of a LOOKUP as they came.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,20 +28,20 @@ pub struct LookupRequest<'a> {
 #[derive(Clone, Debug)]
 pub struct Lookup {
     pub(super) query: String,
-    pub(super) words: Words,
+    pub(super) terms: Terms,
     pub(super) filter: Filter,
     pub(super) limit: usize,
     /// The request had a `match`.
     mode_asked: bool,
 }
 
-/// The words that are looked for.
+/// The terms that are looked for.
 #[derive(Clone, Debug)]
-pub(super) enum Words {
+pub(super) enum Terms {
     /// Every document matches.
     Any,
     /// One of these, all distinct, is enough.
-    Some(Vec<Word>),
+    Some(Vec<Term>),
 }
 
 impl Lookup {
@@ -61,9 +52,9 @@ impl Lookup {
             Some(_) => return Err(LookupError::Mode),
         }
         Ok(Self {
-            words: words(request.query)?,
+            terms: terms(request.query)?,
             filter: Filter::parse(request.filter.unwrap_or_default())?,
-            limit: request.limit.map_or(Ok(LIMIT_DEFAULT), limit)?,
+            limit: request.limit.map_or(Ok(LOOKUP_ROWS_DEFAULT), limit)?,
             query: request.query.to_owned(),
             mode_asked: request.mode.is_some(),
         })
@@ -76,27 +67,27 @@ impl Lookup {
     }
 }
 
-fn words(query: &str) -> Result<Words, LookupError> {
+fn terms(query: &str) -> Result<Terms, LookupError> {
     let query = query.trim();
     if query == ANY {
-        return Ok(Words::Any);
+        return Ok(Terms::Any);
     }
-    if query.chars().count() < QUERY_LEN_MIN {
+    if query.chars().count() < LOOKUP_QUERY_CHARS_MIN {
         return Err(LookupError::Query);
     }
-    let mut words: Vec<_> = query.split_whitespace().filter_map(Word::new).collect();
-    words.sort_unstable();
-    words.dedup();
-    if words.len() > WORDS_MAX {
-        return Err(LookupError::Words { count: words.len() });
+    let mut terms: Vec<_> = query.split_whitespace().filter_map(Term::new).collect();
+    terms.sort_unstable();
+    terms.dedup();
+    if terms.len() > LOOKUP_TERMS_MAX {
+        return Err(LookupError::Terms { count: terms.len() });
     }
-    Ok(Words::Some(words))
+    Ok(Terms::Some(terms))
 }
 
 fn limit(text: &str) -> Result<usize, LookupError> {
     match text.parse() {
         Ok(0) | Err(_) => Err(LookupError::Limit),
-        Ok(limit) => Ok(LIMIT_MAX.min(limit)),
+        Ok(limit) => Ok(LOOKUP_ROWS_MAX.min(limit)),
     }
 }
 
@@ -123,11 +114,11 @@ pub enum LookupError {
     #[error("match must be catalog or body")]
     Mode,
     /// The query is too short or missing.
-    #[error("query must be at least {QUERY_LEN_MIN} characters")]
+    #[error("query must be at least {LOOKUP_QUERY_CHARS_MIN} characters")]
     Query,
-    /// The query has too many distinct words.
-    #[error("query has too many terms: {count} > {WORDS_MAX}")]
-    Words {
+    /// The query has too many distinct terms.
+    #[error("query has too many terms: {count} > {LOOKUP_TERMS_MAX}")]
+    Terms {
         /// How many.
         count: usize,
     },

@@ -1,9 +1,9 @@
 //! The answer to a LOOKUP as a Markdown table.
 
 use wire::DocPath;
+use wire::limits::PAGE_LEN_MAX;
 
 use super::{Lookup, Match, Matches};
-use crate::listing::TEXT_LEN_MAX;
 use crate::markdown;
 
 const HEADER: &str = "\
@@ -13,7 +13,7 @@ const HEADER: &str = "\
 /// The body of an answer and the number of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The text; it begins with an empty line and is at most [`TEXT_LEN_MAX`] long.
+    /// The text; it begins with an empty line and is at most [`PAGE_LEN_MAX`] long.
     pub text: String,
     /// How many rows it has: what the answer's `matches` says.
     pub rows: usize,
@@ -29,7 +29,7 @@ impl Matches {
         for row in &self.rows {
             line.clear();
             push_row(&mut line, row);
-            if text.len() + line.len() > TEXT_LEN_MAX {
+            if text.len() + line.len() > PAGE_LEN_MAX {
                 break;
             }
             text.push_str(&line);
