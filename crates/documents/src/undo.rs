@@ -4,7 +4,8 @@
 //! was kept. Putting back is the best that can be tried on a disk that may have just failed; what
 //! it can't do, the next opening does, because no record says that the write happened.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::layout::Place;
 use crate::store::Parts;
@@ -20,7 +21,7 @@ pub(crate) struct Undo<'a> {
 enum Step {
     Dirs(Vec<PathBuf>),
     Link { place: Place, back_to: Option<u64> },
-    Sidecar { place: Place, back_to: bool },
+    Sidecar { place: Place, back_to: Option<bool> },
     Version { place: Place, number: u64 },
 }
 
@@ -50,8 +51,8 @@ impl<'a> Undo<'a> {
         self.steps.push(Step::Link { place, back_to });
     }
 
-    /// The sidecar was written over what meant `back_to`.
-    pub(crate) fn wrote_sidecar(&mut self, place: &Place, back_to: bool) {
+    /// The sidecar was written over what said `back_to`, or where there was none.
+    pub(crate) fn wrote_sidecar(&mut self, place: &Place, back_to: Option<bool>) {
         let place = place.clone();
         self.steps.push(Step::Sidecar { place, back_to });
     }
@@ -73,7 +74,15 @@ impl Drop for Undo<'_> {
 }
 
 impl Parts {
-    fn put_back(&self, step: Step) -> std::io::Result<()> {
+    /// A step is noted before it is tried, so it may not have been done.
+    fn remove_if_there(&self, path: &Path) -> io::Result<()> {
+        match self.storage.remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn put_back(&self, step: Step) -> io::Result<()> {
         match step {
             Step::Dirs(made) => {
                 self.dirs.remove(&made);
@@ -85,13 +94,19 @@ impl Parts {
                         let temp = self.temps.link(&place.link_text(number))?;
                         temp.replace(&place.link())?;
                     }
-                    None => self.storage.remove_file(&place.link())?,
+                    None => self.remove_if_there(&place.link())?,
                 }
                 self.storage.sync_dir(&place.dir)
             }
-            Step::Sidecar { place, back_to } => self.write_sidecar(&place, back_to),
+            Step::Sidecar { place, back_to } => match back_to {
+                Some(archived) => self.write_sidecar(&place, archived),
+                None => {
+                    self.remove_if_there(&place.sidecar())?;
+                    self.storage.sync_dir(&place.versions())
+                }
+            },
             Step::Version { place, number } => {
-                self.storage.remove_file(&place.version(number))?;
+                self.remove_if_there(&place.version(number))?;
                 self.storage.sync_dir(&place.versions())
             }
         }

@@ -160,7 +160,7 @@ impl FileStore {
         let (sidecar, _) = parts.temps.write(text, Mode::Public)?;
         let record = state_record(path, before, archived);
         let committed = parts.committer.begin(record, still_allowed)?;
-        undo.wrote_sidecar(&place, !archived);
+        undo.wrote_sidecar(&place, parts.sidecar(&place, !archived)?);
         sidecar.replace(&place.sidecar())?;
         parts.storage.sync_dir(&place.versions())?;
         let (standing, outcome) = match archived {
@@ -215,6 +215,15 @@ impl FileStore {
 }
 
 impl Parts {
+    /// What the sidecar says, if there is one; it agrees with the document's state, `archived`.
+    fn sidecar(&self, place: &Place, archived: bool) -> io::Result<Option<bool>> {
+        match self.storage.stat(&place.sidecar()) {
+            Ok(_) => Ok(Some(archived)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes the sidecar and makes it durable.
     pub(crate) fn write_sidecar(&self, place: &Place, archived: bool) -> io::Result<()> {
         let text = layout::sidecar_text(archived);

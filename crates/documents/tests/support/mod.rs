@@ -1,8 +1,9 @@
 //! A store on a real disk, and short ways to write and read.
-#![allow(dead_code)] // Each test file uses its own part.
+#![allow(dead_code, unreachable_pub)] // Each test file uses its own part.
+
+pub mod model;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use documents::{Change, Config, Draft, Fetched, FileStore, ReadError, Which, WriteError, Written};
@@ -134,5 +135,3 @@ fn walk(root: &Path, dir: &Path, names: &mut Vec<(String, String)>) {
         }
     }
 }
-
-pub type Shared = Arc<World>;
