@@ -1,7 +1,8 @@
 //! What the store knows of its tree, in memory: the truth for reads while the process runs.
 //!
 //! **Promises.** A document has at least one version, and the highest is its current one. A name
-//! is a directory or a document, never both, and no directory but the root is empty. The hash
+//! is a directory or a document, never both, and no directory but the root is empty: a document
+//! whose files are gone stays as an unlinked one. The hash
 //! index holds exactly the versions of the tree (D27). A listing is in byte order of names and is
 //! continued after a name, so that a name which is there all the time comes exactly once however
 //! the tree changes between two pages (D21).
@@ -146,9 +147,9 @@ impl Index {
         true
     }
 
-    /// Forgets one version whose file is gone; the last one only goes with its document. If it
-    /// was the current one, the version before it is current then, and `description` must be
-    /// that one's. False if nothing was removed.
+    /// Forgets one version whose file is gone, unless it is the only one: a document is never
+    /// forgotten, because its numbers stay used. If it was the current one, the version before
+    /// it is current then, and `description` must be that one's. False if nothing was removed.
     pub(crate) fn remove_version(
         &mut self,
         path: &DocPath,
@@ -165,22 +166,10 @@ impl Index {
         let Some(version) = taken else {
             return false;
         };
-        // Its rank was that of the current version only if `change` has moved it down before.
+        // Whatever its rank was, `change` left it the place of a former version.
         self.hashes
             .remove(version.content_hash, Rank::Former, path, number);
         true
-    }
-
-    /// Forgets a document and all its versions.
-    pub(crate) fn remove_document(&mut self, path: &DocPath) -> Option<Document> {
-        let document = self.root.remove(path)?;
-        self.len -= 1;
-        for version in document.versions() {
-            let rank = rank(&document, version.number);
-            self.hashes
-                .remove(version.content_hash, rank, path, version.number);
-        }
-        Some(*document)
     }
 
     /// The document at `path`, whatever its standing.

@@ -102,13 +102,6 @@ impl Directory {
         Some(result)
     }
 
-    /// Takes out the document at `path`, and the directories that are empty without it.
-    pub(super) fn remove(&mut self, path: &DocPath) -> Option<Box<Document>> {
-        let tally = self.document_mut(path)?.tally();
-        self.count(path, tally, Tally::default());
-        self.take(path.segments())
-    }
-
     fn document_mut(&mut self, path: &DocPath) -> Option<&mut Document> {
         let mut directory = self;
         let mut names = path.segments();
@@ -118,26 +111,6 @@ impl Directory {
                 Node::Document(document) => {
                     return names.next().is_none().then_some(&mut **document);
                 }
-            }
-        }
-    }
-
-    fn take<'a>(&mut self, mut names: impl Iterator<Item = &'a str>) -> Option<Box<Document>> {
-        let btree_map::Entry::Occupied(mut entry) = self.children.entry(names.next()?.into())
-        else {
-            return None;
-        };
-        match entry.get_mut() {
-            Node::Document(_) => match entry.remove() {
-                Node::Document(document) => Some(document),
-                Node::Directory(_) => None,
-            },
-            Node::Directory(directory) => {
-                let taken = directory.take(names)?;
-                if directory.children.is_empty() {
-                    entry.remove();
-                }
-                Some(taken)
             }
         }
     }
