@@ -83,6 +83,20 @@ fn only_the_tasks_of_concerned_watches_wake() {
 }
 
 #[test]
+fn every_concerned_task_wakes_once_however_their_watches_follow_each_other() {
+    for order in [[0, 1, 1, 2], [0, 1, 2, 1], [1, 1, 0, 2], [1, 0, 2, 1]] {
+        let feed = empty_feed(RING_LEN);
+        let tasks: [_; 3] = std::array::from_fn(|_| (Outlet::new(), Arc::<Bell>::default()));
+        let _watches = order.map(|task| watch(&feed, prefix("/"), &tasks[task].0));
+        for (outlet, bell) in &tasks {
+            wait_at(outlet, bell);
+        }
+        feed.publish(Note("/a"));
+        assert_eq!(tasks.map(|(_, bell)| bell.rung()), [1, 1, 1], "{order:?}");
+    }
+}
+
+#[test]
 fn publishing_touches_no_watch_that_it_does_not_concern() {
     let feed = empty_feed(RING_LEN);
     let outlet = Outlet::new();
