@@ -183,9 +183,9 @@ impl Event {
     }
 }
 
-/// An epoch whose cursors take the most bytes: as long as may be, and quoted for its digits.
+/// An epoch whose cursors take the most bytes: as long as may be, and quoted for its start.
 fn widest_epoch() -> Epoch {
-    Epoch::new(&"0".repeat(Epoch::LEN_MAX)).expect("64 digits are an epoch")
+    Epoch::new(&"-".repeat(Epoch::LEN_MAX)).expect("64 hyphens are an epoch")
 }
 
 /// Appends fences and what `write` puts between them; takes all of it back if it is too long.

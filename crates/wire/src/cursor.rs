@@ -270,3 +270,70 @@ impl fmt::Display for GapReason {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // T33
+    #[test]
+    fn only_the_canonical_spelling_is_a_cursor() {
+        let cases = [
+            ("e:007", CursorError::Seq),
+            ("e:+7", CursorError::Seq),
+            ("e:-1", CursorError::Seq),
+            ("e: 7", CursorError::Seq),
+            ("e:", CursorError::Seq),
+            ("e:18446744073709551616", CursorError::Seq),
+            ("e:٧", CursorError::Seq),
+            (":7", CursorError::Epoch),
+            ("e/f:7", CursorError::Epoch),
+            ("e:f:7", CursorError::Epoch),
+            ("é:7", CursorError::Epoch),
+            ("", CursorError::Separator),
+            ("e7", CursorError::Separator),
+        ];
+        for (text, error) in cases {
+            assert_eq!(text.parse::<Cursor>(), Err(error), "{text:?}");
+        }
+        let long = format!("{}:1", "e".repeat(Epoch::LEN_MAX + 1));
+        assert_eq!(long.parse::<Cursor>(), Err(CursorError::Epoch));
+    }
+
+    // T33
+    #[test]
+    fn the_edges_are_cursors() {
+        let longest = format!("{}:{}", "Z".repeat(Epoch::LEN_MAX), u64::MAX);
+        for text in ["e:0", "A-z0.9_:1", &longest] {
+            let cursor: Cursor = text.parse().unwrap();
+            assert_eq!(cursor.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn an_event_id_is_split_at_its_last_hyphen() {
+        let cursor = Cursor::from_event_id("a-b-7").unwrap();
+        assert_eq!(cursor.to_string(), "a-b:7");
+        assert_eq!(Cursor::from_event_id("a:7"), Err(CursorError::Separator));
+    }
+
+    #[test]
+    fn an_epoch_of_random_bytes_is_twelve_hex_digits() {
+        let epoch = Epoch::from_random([0x7f, 0x3a, 0x9c, 0x21, 0xd0, 0xbe]);
+        assert_eq!(epoch.as_str(), "7f3a9c21d0be");
+    }
+
+    #[test]
+    fn every_reason_reads_back() {
+        for reason in GapReason::ALL {
+            assert_eq!(GapReason::parse(reason.as_str()), Some(reason));
+        }
+        assert_eq!(GapReason::parse("mice"), None);
+    }
+
+    #[test]
+    fn a_sequence_saturates() {
+        assert_eq!(Seq::ZERO.next(), Seq::new(1));
+        assert_eq!(Seq::new(u64::MAX).next(), Seq::new(u64::MAX));
+    }
+}

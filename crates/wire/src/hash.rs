@@ -77,3 +77,34 @@ impl fmt::Debug for ContentHash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("a hash is written sha256-<64 lower-case hex digits>")]
 pub struct HashError;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn the_digest_of_nothing_is_the_known_one() {
+        let hash = ContentHash::of(b"");
+        assert_eq!(hash.hex(), EMPTY);
+        assert_eq!(hash.to_string(), format!("sha256-{EMPTY}"));
+        assert_eq!(ContentHash::parse_hex(EMPTY), Ok(hash));
+    }
+
+    #[test]
+    fn only_64_lower_case_hex_digits_behind_the_name_are_a_hash() {
+        let texts = [
+            EMPTY.to_owned(),
+            format!("sha256-{}", EMPTY.to_uppercase()),
+            format!("sha256-{}", &EMPTY[1..]),
+            format!("sha256-{EMPTY}0"),
+            format!("sha256:{EMPTY}"),
+            format!("sha256-{}g", &EMPTY[1..]),
+            String::new(),
+        ];
+        for text in texts {
+            assert_eq!(ContentHash::parse(&text), Err(HashError), "{text}");
+        }
+    }
+}

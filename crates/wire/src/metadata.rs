@@ -4,6 +4,7 @@
 //! vectors compare; it is read as the subset of YAML that those programs send, plus comments.
 //! Everything else that YAML knows (nesting, lists, anchors, tags, folded text) is refused.
 
+mod character;
 mod entry_reader;
 mod entry_writer;
 mod foreign;

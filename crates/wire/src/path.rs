@@ -197,3 +197,109 @@ pub enum PathError {
     #[error("the path is longer than {} bytes", DocPath::LEN_MAX)]
     TooLong,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> DocPath {
+        DocPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_spelling_of_a_path_is_the_same_path() {
+        for text in ["/a/b", "//a//b", "/./a/b/.", "/a/b/", "/a/./b//"] {
+            assert_eq!(path(text).as_str(), "/a/b", "{text}");
+        }
+        for text in ["/", "//", "/.", "/./"] {
+            assert!(path(text).is_root(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_target_remembers_its_trailing_slash() {
+        let slash = |text: &str| Target::parse(text.as_bytes()).unwrap().trailing_slash;
+        assert!(slash("/"));
+        assert!(slash("/a/"));
+        assert!(slash("/a/."));
+        assert!(!slash("/a"));
+    }
+
+    // D32
+    #[test]
+    fn only_two_dots_alone_go_up() {
+        for text in ["/..", "/a/..", "/../a", "/a/../b"] {
+            assert_eq!(DocPath::parse(text), Err(PathError::Parent), "{text}");
+        }
+        for text in ["/..notes/a.md", "/a..b.md", "/...", "/.../a.md"] {
+            assert_eq!(path(text).as_str(), text);
+        }
+    }
+
+    // D32
+    #[test]
+    fn a_path_is_never_percent_decoded() {
+        for text in ["/%2e%2e/x.md", "/a%2Fb.md", "/a%00.md"] {
+            assert_eq!(path(text).as_str(), text);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_path_are_refused_for_their_reason() {
+        let too_long = format!("/{}", "a".repeat(DocPath::LEN_MAX));
+        let cases: [(&[u8], PathError); 7] = [
+            (b"", PathError::Relative),
+            (b"a", PathError::Relative),
+            (b"/a\nb", PathError::ControlCharacter),
+            (b"/\0", PathError::ControlCharacter),
+            (b"/\x7f", PathError::ControlCharacter),
+            (b"/\xff", PathError::NotUtf8),
+            (too_long.as_bytes(), PathError::TooLong),
+        ];
+        for (raw, error) in cases {
+            assert_eq!(Target::parse(raw), Err(error), "{raw:?}");
+        }
+        assert!(DocPath::parse(&too_long[..DocPath::LEN_MAX]).is_ok());
+        assert!(DocPath::parse("/a\tb").is_ok());
+    }
+
+    // D34
+    #[test]
+    fn a_version_is_a_number_that_fits() {
+        let split = |text: &str| path(text).split_version();
+        let doc = path("/doc.md");
+        assert_eq!(split("/doc.md/v1"), Some((doc.clone(), Some(1))));
+        assert_eq!(split("/doc.md/v01"), Some((doc.clone(), Some(1))));
+        assert_eq!(split("/doc.md/v0"), Some((doc.clone(), None)));
+        assert_eq!(split("/doc.md/v99999999999999999999"), Some((doc, None)));
+        for text in ["/doc.md", "/doc.md/v", "/doc.md/v1a", "/doc.md/V1", "/"] {
+            assert_eq!(split(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_content_address_is_a_hash_at_the_root() {
+        let hash = ContentHash::of(b"");
+        assert_eq!(path(&format!("/{hash}")).content_address(), Some(hash));
+        assert_eq!(path(&format!("/a/{hash}")).content_address(), None);
+        let upper = hash.hex().to_uppercase();
+        assert_eq!(path(&format!("/sha256-{upper}")).content_address(), None);
+    }
+
+    #[test]
+    fn a_path_knows_its_place_in_the_tree() {
+        let tea = path("/notes/tea.md");
+        assert_eq!(tea.name(), "tea.md");
+        assert_eq!(tea.parent(), Some(path("/notes")));
+        assert_eq!(path("/notes").parent(), Some(DocPath::root()));
+        assert_eq!(DocPath::root().parent(), None);
+        assert_eq!(path("/notes").child("tea.md"), Ok(tea.clone()));
+        assert_eq!(DocPath::root().child("notes"), Ok(path("/notes")));
+        assert!(tea.is_below(&path("/notes")) && tea.is_below(&DocPath::root()));
+        assert!(!tea.is_below(&tea) && !tea.is_below(&path("/note")));
+        assert!(!DocPath::root().is_below(&DocPath::root()));
+        assert_eq!(tea.segments().collect::<Vec<_>>(), ["notes", "tea.md"]);
+        assert_eq!(path("/notes").with_slash(), "/notes/");
+        assert_eq!(DocPath::root().with_slash(), "/");
+    }
+}

@@ -99,3 +99,55 @@ pub enum ScopeError {
     #[error("this server has one world; write doc:/path")]
     World,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(text: &str) -> Scope {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_bare_path_and_a_doc_scope_are_the_same() {
+        for path in ["/", "/notes/", "/notes/tea.md"] {
+            assert_eq!(scope(path), scope(&format!("doc:{path}")));
+            assert_eq!(scope(path).to_string(), format!("doc:{path}"));
+        }
+        assert_eq!(scope("//notes/./tea.md"), scope("/notes/tea.md"));
+    }
+
+    #[test]
+    fn a_trailing_slash_asks_for_everything_below() {
+        let contains = |text: &str, path: &str| {
+            let Scope::Document(scope) = scope(text);
+            scope.contains(&DocPath::parse(path).unwrap())
+        };
+        assert!(contains("/notes/", "/notes/a/b.md"));
+        assert!(!contains("/notes/", "/notes"));
+        assert!(!contains("/notes", "/notes/a.md"));
+        assert!(contains("/notes", "/notes"));
+        assert!(contains("/", "/a.md"));
+        assert!(!contains("/notes/", "/notes2/a.md"));
+    }
+
+    #[test]
+    fn other_texts_are_refused_for_their_reason() {
+        let cases = [
+            ("", ScopeError::Kind),
+            ("notes", ScopeError::Kind),
+            ("mail:/notes", ScopeError::Kind),
+            ("doc:", ScopeError::Path(PathError::Relative)),
+            ("doc:notes", ScopeError::Path(PathError::Relative)),
+            ("doc:/a/../b", ScopeError::Path(PathError::Parent)),
+            ("doc://world/notes", ScopeError::World),
+            ("events:orders", ScopeError::Unserved),
+            ("query:open", ScopeError::Unserved),
+            ("channel:room", ScopeError::Unserved),
+            ("hold:x", ScopeError::Unserved),
+        ];
+        for (text, error) in cases {
+            assert_eq!(text.parse::<Scope>(), Err(error), "{text:?}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Reading watch blocks allocates nothing.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use bytes::BytesMut;
 use wire::{BlockReader, BlockView, ContentHash, Control, Cursor, DocPath, Event, Op, Status};
 

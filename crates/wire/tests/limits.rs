@@ -1,5 +1,7 @@
 //! Each bound of the wire passes at its edge and is refused one byte later.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use bytes::{Bytes, BytesMut};
 use wire::{
     BlockError, BlockReader, BlockTooLong, ContentHash, Cursor, DocPath, Event, Malformed,

@@ -1,5 +1,7 @@
 //! The grammar of requests and answers beyond the captured vectors.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use bytes::Bytes;
 use wire::{
     Malformed, Metadata, MetadataError, PathError, Request, RequestDecoder, RequestError, Response,

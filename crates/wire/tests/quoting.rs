@@ -1,5 +1,7 @@
 //! The map as the Go programs write it, row by row.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;

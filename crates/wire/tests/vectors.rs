@@ -1,5 +1,7 @@
 //! Whole messages as captured from the Go server, and watch blocks composed from the rules.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! What a client accepts and refuses in the stream of a watch.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use wire::{BlockError, BlockReader, BlockView, GapReason, Status};
 
 const HASH: &str = "sha256-ab6d61a8038e3681580a5328f4a680df5cf7926bee956a8719b3519976654c71";

@@ -7,7 +7,7 @@
 use std::str::Chars;
 
 use super::MetadataError;
-use super::entry_writer::is_line_break;
+use super::character::{is_allowed, is_line_break};
 use super::foreign;
 
 /// One entry as it stands in the text.
@@ -86,12 +86,10 @@ impl<'a> EntryReader<'a> {
     fn entry(&mut self, line: &'a str) -> Result<Entry<'a>, MetadataError> {
         let (key, value) = match line.strip_prefix("? ") {
             Some(key) => {
-                let (key, after) = scalar_on_line(key)?;
-                require_end(after)?;
-                let line = self.take_line();
+                let value = self.take_line().strip_prefix(':');
                 (
-                    key,
-                    line.strip_prefix(':').ok_or(MetadataError::NotAnEntry)?,
+                    scalar_on_line(key)?,
+                    value.ok_or(MetadataError::NotAnEntry)?,
                 )
             }
             None => split_key(line)?,
@@ -102,11 +100,7 @@ impl<'a> EntryReader<'a> {
         let value = value.trim_start_matches([' ', '\t']);
         let value = match value.strip_prefix('|') {
             Some(header) => Scalar::Literal(self.literal(header)?),
-            None => {
-                let (value, after) = scalar_on_line(value)?;
-                require_end(after)?;
-                value
-            }
+            None => scalar_on_line(value)?,
         };
         Ok(Entry { key, value })
     }
@@ -191,10 +185,12 @@ fn split_key(line: &str) -> Result<(Scalar<'_>, &str), MetadataError> {
     Ok((plain(key)?, &value[1..]))
 }
 
-/// Reads a plain or quoted scalar; gives what is left of the line.
-fn scalar_on_line(text: &str) -> Result<(Scalar<'_>, &str), MetadataError> {
+/// Reads a plain or quoted scalar and the comment that may follow it.
+fn scalar_on_line(text: &str) -> Result<Scalar<'_>, MetadataError> {
     if text.starts_with(['"', '\'']) {
-        return quoted(text);
+        let (scalar, after) = quoted(text)?;
+        require_end(after)?;
+        return Ok(scalar);
     }
     let end = text
         .match_indices('#')
@@ -203,13 +199,12 @@ fn scalar_on_line(text: &str) -> Result<(Scalar<'_>, &str), MetadataError> {
         .unwrap_or(text.len());
     let value = text[..end].trim_end_matches([' ', '\t']);
     if value.is_empty() {
-        return Ok((Scalar::Plain(value), ""));
+        return Ok(Scalar::Plain(value));
     }
     if value.ends_with(':') || value.contains(": ") || value.contains(":\t") {
         return Err(MetadataError::Nested);
     }
-    // The comment's own space went with the value's end.
-    Ok((plain(value)?, ""))
+    plain(value)
 }
 
 fn plain(text: &str) -> Result<Scalar<'_>, MetadataError> {
@@ -260,14 +255,6 @@ fn require_end(text: &str) -> Result<(), MetadataError> {
     } else {
         Err(MetadataError::NotAnEntry)
     }
-}
-
-/// The characters that YAML text may contain as they are.
-const fn is_allowed(c: char) -> bool {
-    matches!(
-        c,
-        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..
-    )
 }
 
 impl Scalar<'_> {

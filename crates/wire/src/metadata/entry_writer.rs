@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::character::{is_line_break, is_printable};
 use super::foreign;
 
 /// Longer keys are written as `? key` and `: value` on lines of their own.
@@ -67,7 +68,7 @@ fn style(value: &str, breaks: LineBreaks) -> Style {
             && !beside_break.before
             && value
                 .chars()
-                .all(|c| c == '\n' || is_printable(c) && !is_line_break(c));
+                .all(|c| matches!(c, '\n' | '\t') || is_printable(c) && !is_line_break(c));
         return if literal {
             Style::Literal
         } else {
@@ -75,7 +76,7 @@ fn style(value: &str, breaks: LineBreaks) -> Style {
         };
     }
     if foreign::reads_as_other_kind(value)
-        || !value.chars().all(is_printable_without_tab)
+        || !value.chars().all(is_printable)
         || beside_break.before
         || beside_break.after
     {
@@ -152,8 +153,7 @@ fn write_double_quoted(out: &mut BytesMut, value: &str) {
     let escape_all = value.starts_with('\u{feff}');
     out.put_u8(b'"');
     for c in value.chars() {
-        if escape_all || matches!(c, '"' | '\\') || is_line_break(c) || !is_printable_without_tab(c)
-        {
+        if escape_all || matches!(c, '"' | '\\') || is_line_break(c) || !is_printable(c) {
             write_escape(out, c);
         } else {
             put_char(out, c);
@@ -226,18 +226,4 @@ fn write_literal(out: &mut BytesMut, value: &str) {
 
 fn put_char(out: &mut BytesMut, c: char) {
     out.put_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-}
-
-/// The characters that end a line in YAML 1.1.
-pub(super) const fn is_line_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
-}
-
-/// The characters that the original writes as they are, and the tab.
-const fn is_printable(c: char) -> bool {
-    matches!(c, '\t' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
-}
-
-const fn is_printable_without_tab(c: char) -> bool {
-    c != '\t' && is_printable(c)
 }

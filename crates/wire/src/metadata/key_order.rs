@@ -47,3 +47,52 @@ fn digits(text: &str) -> &str {
         .unwrap_or(text.len());
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted<const N: usize>(mut keys: [&str; N]) -> [&str; N] {
+        keys.sort_by(|a, b| compare(a, b));
+        keys
+    }
+
+    #[test]
+    fn numbers_compare_by_value() {
+        assert_eq!(
+            sorted(["k100", "k10", "k2", "k11", "k101", "k12"]),
+            ["k2", "k10", "k11", "k12", "k100", "k101"]
+        );
+        assert_eq!(sorted(["a2", "a01", "a1"]), ["a1", "a01", "a2"]);
+        assert_eq!(
+            sorted(["a99999999999999999999", "a100000000000000000000"]),
+            ["a99999999999999999999", "a100000000000000000000"]
+        );
+    }
+
+    #[test]
+    fn letters_come_last_but_after_a_digit_first() {
+        assert_eq!(sorted(["ab", "a-b"]), ["a-b", "ab"]);
+        assert_eq!(sorted(["x1-a", "x1a"]), ["x1a", "x1-a"]);
+    }
+
+    /// Sorting must not depend on a comparison that contradicts itself.
+    #[test]
+    fn the_order_is_total_over_all_short_keys() {
+        let mut keys = vec![String::new()];
+        for len in 0..3 {
+            let longer: Vec<_> = keys
+                .iter()
+                .filter(|key| key.len() == len)
+                .flat_map(|key| ["0", "1", "2", "-", "a", "b"].map(|end| format!("{key}{end}")))
+                .collect();
+            keys.extend(longer);
+        }
+        keys.sort_by(|a, b| compare(a, b));
+        for (at, key) in keys.iter().enumerate() {
+            for (other_at, other) in keys.iter().enumerate() {
+                assert_eq!(compare(key, other), at.cmp(&other_at), "{key:?} {other:?}");
+            }
+        }
+    }
+}
