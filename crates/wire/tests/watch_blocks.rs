@@ -144,6 +144,16 @@ fn a_reader_knows_whether_a_stream_ended_inside_a_block() {
 }
 
 #[test]
+fn a_reader_that_lost_the_framing_stays_lost() {
+    let mut reader = BlockReader::new();
+    let mut input: &[u8] = b"no fence\n---\nstatus: ok\n---\n";
+    for _ in 0..5 {
+        assert_eq!(reader.read(&mut input).err(), Some(BlockError::NoFence));
+    }
+    assert!(!reader.is_between_blocks());
+}
+
+#[test]
 fn many_blocks_in_one_piece_are_given_one_by_one() {
     let stream = event_with("", None).repeat(3);
     let mut input = stream.as_bytes();

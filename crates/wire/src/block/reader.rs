@@ -22,18 +22,27 @@ const DECODED_GROWTH: usize = 2;
 /// Reads watch blocks from pieces of any size.
 ///
 /// Both buffers are made once and never grow, so reading doesn't allocate; a view borrows from
-/// them and lasts until the next call. After an error the stream has lost its framing: drop it
-/// and watch again from the last cursor.
+/// them and lasts until the next call. A stream with a bad block is not to be trusted further:
+/// drop it and watch again from the last cursor. Where the framing is lost the same error comes
+/// back for good.
 #[derive(Debug)]
 pub struct BlockReader {
     /// The block so far, with its fences.
     block: Vec<u8>,
     /// Where the last line of `block` begins.
     line_start: usize,
-    /// `block` is whole and was given out.
-    given: bool,
+    stage: Stage,
     /// The decoded values of the block that was given out.
     values: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// `block` is being filled.
+    Filling,
+    /// `block` is whole and was given out.
+    Given,
+    Failed(BlockError),
 }
 
 impl Default for BlockReader {
@@ -48,7 +57,7 @@ impl BlockReader {
         Self {
             block: Vec::with_capacity(limits::BLOCK_LEN_MAX),
             line_start: 0,
-            given: false,
+            stage: Stage::Filling,
             values: String::with_capacity(limits::BLOCK_LEN_MAX * DECODED_GROWTH),
         }
     }
@@ -57,23 +66,45 @@ impl BlockReader {
     ///
     /// Gives the block, or `None` once `input` is used up in the middle of one.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<BlockView<'_>>, BlockError> {
-        if self.given {
-            self.block.clear();
-            self.line_start = 0;
-            self.given = false;
+        match self.stage {
+            Stage::Filling => {}
+            Stage::Given => {
+                self.block.clear();
+                self.line_start = 0;
+                self.stage = Stage::Filling;
+            }
+            Stage::Failed(error) => return Err(error),
         }
-        while !input.is_empty() {
-            if self.take_line(input)? {
-                self.given = true;
-                return self.view().map(Some);
+        match self.fill(input) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                self.stage = Stage::Given;
+                self.view().map(Some)
+            }
+            Err(error) => {
+                self.stage = Stage::Failed(error);
+                Err(error)
             }
         }
-        Ok(None)
     }
 
     /// True if the stream may end here: no block has begun.
     pub const fn is_between_blocks(&self) -> bool {
-        self.given || self.block.is_empty()
+        match self.stage {
+            Stage::Filling => self.block.is_empty(),
+            Stage::Given => true,
+            Stage::Failed(_) => false,
+        }
+    }
+
+    /// Takes bytes up to the end of a block; tells whether it came.
+    fn fill(&mut self, input: &mut &[u8]) -> Result<bool, BlockError> {
+        while !input.is_empty() {
+            if self.take_line(input)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Takes bytes up to the end of a line; tells whether it closed the block.
