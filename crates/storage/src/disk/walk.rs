@@ -131,10 +131,12 @@ fn open_name(dir: &OwnedFd, name: &OsStr, flags: OFlags, mode: Mode) -> io::Resu
 /// Says why a name that should be a directory isn't one.
 ///
 /// The kernel has one answer for a file and for a link that was not to be followed. The look is
-/// only for the message: the call has failed already.
+/// only for the message: the call has failed already. A directory that is found by now was a link
+/// a moment ago.
 fn not_a_directory(dir: &OwnedFd, path: &Path) -> io::Error {
     let is_link = path.components().count() == 1
-        && meta::of_name(dir, path.as_os_str()).is_ok_and(|stat| stat.kind == Kind::Symlink);
+        && meta::of_name(dir, path.as_os_str())
+            .is_ok_and(|stat| matches!(stat.kind, Kind::Dir | Kind::Symlink));
     if is_link {
         Refusal::Link.into()
     } else {
