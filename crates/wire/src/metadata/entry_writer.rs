@@ -120,16 +120,12 @@ fn is_mistaken_for_syntax(value: &str) -> bool {
     value.starts_with(INDICATORS)
         || value.starts_with("---")
         || value.starts_with("...")
-        || ["-", "?", ":"].contains(&value)
-        || ["- ", "? ", ": "]
-            .iter()
-            .any(|start| value.starts_with(start))
+        || ["-", "?"].contains(&value)
+        || value.starts_with("- ")
+        || value.starts_with("? ")
         || value.contains(": ")
         || value.contains(" #")
         || value.ends_with(':')
-        || value
-            .char_indices()
-            .any(|(at, c)| is_line_break(c) && value[at + c.len_utf8()..].starts_with('#'))
 }
 
 fn write_single_quoted(out: &mut BytesMut, value: &str) {

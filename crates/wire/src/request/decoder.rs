@@ -64,6 +64,9 @@ impl RequestDecoder {
 
     /// Takes the next bytes. Fails as soon as no further input can make a request of them.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), RequestError> {
+        if let Stage::Failed(error) = self.stage {
+            return Err(error);
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             // A piece past every limit is taken in steps, so that little of it is copied.
@@ -110,7 +113,8 @@ impl RequestDecoder {
             Stage::Line => limits::LINE_LEN_MAX + 1,
             Stage::Fence(_) => FENCE.len(),
             Stage::Metadata { .. } => limits::METADATA_LEN_MAX + CLOSING.len(),
-            Stage::Body { .. } | Stage::Failed(_) => limits::BODY_LEN_MAX + 1,
+            Stage::Body { .. } => limits::BODY_LEN_MAX + 1,
+            Stage::Failed(_) => 0,
         };
         bound.saturating_sub(self.buf.len()).max(1)
     }
