@@ -21,6 +21,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<()> {
     let config = documents::Config {
         ring_len: settings.ring_len,
         new_epoch: args.new_epoch,
+        ..documents::Config::default()
     };
     anyhow::ensure!(
         settings.data.is_dir(),

@@ -1,0 +1,235 @@
+//! `tidings watch`: prints each change as it happens.
+//!
+//! One line a change, `cursor op path version hash agent` between tabs, flushed at once. A gap is a
+//! line whose op is `gap` and whose last field is the reason. The last cursor that was printed is the
+//! one to give as `--since` the next time. An interrupt ends the command with success.
+
+use clap::Args;
+use client::{Change, Client, Gap, Notice, Watch, WatchError};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use wire::{Cursor, DocumentScope, Scope};
+
+use super::connect::Connection;
+use super::failure::Failure;
+use super::output::Output;
+
+/// Arguments of `tidings watch`.
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// What is watched: /notes/ is everything below it, /notes/tea.md one document.
+    #[arg(required = true, value_name = "SCOPE")]
+    scopes: Vec<Scope>,
+    /// Begin after this cursor instead of now.
+    #[arg(long, value_name = "CURSOR")]
+    since: Option<Cursor>,
+    /// End after this many changes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    exit_after: Option<u64>,
+    /// End when everything up to the newest change was printed.
+    #[arg(long)]
+    until_caught_up: bool,
+    /// End with exit code 5 when changes were missed.
+    #[arg(long)]
+    fail_on_gap: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let client = args.connection.client()?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let ended = tokio::select! {
+        ended = follow(args, &client) => ended,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    };
+    client.close().await;
+    ended
+}
+
+async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
+    // A place for each watch: what isn't printed yet waits in the watches' own bounded queues.
+    let (notices, mut told) = mpsc::channel(args.scopes.len());
+    for (place, scope) in args.scopes.iter().enumerate() {
+        let Scope::Document(scope) = scope else {
+            return Err(Failure::usage("only documents can be watched here"));
+        };
+        let head = match args.until_caught_up {
+            true => Some(head(client, scope).await?),
+            false => None,
+        };
+        let watch = client.watch(scope, args.since.as_ref()).await?;
+        eprintln!("tidings: watching {scope} from {}", watch.cursor());
+        tokio::spawn(forward(watch, head, place, notices.clone()));
+    }
+    drop(notices);
+    let mut printer = Printer {
+        output: Output::new(args.connection.json),
+        changes_left: args.exit_after,
+        fail_on_gap: args.fail_on_gap,
+    };
+    while let Some((place, notice)) = told.recv().await {
+        if printer.print(&args.scopes[place], notice?)?.is_break() {
+            return Ok(());
+        }
+    }
+    // Every watch has caught up.
+    Ok(())
+}
+
+/// The position of the newest change, which a watch that begins now is acknowledged with.
+async fn head(client: &Client, scope: &DocumentScope) -> Result<Cursor, WatchError> {
+    client
+        .watch(scope, None)
+        .await
+        .map(|watch| watch.cursor().clone())
+}
+
+/// Hands on what a watch says, up to `head` if there is one.
+async fn forward(
+    mut watch: Watch,
+    head: Option<Cursor>,
+    place: usize,
+    notices: mpsc::Sender<(usize, Result<Notice, WatchError>)>,
+) {
+    let mut blocks = 0_u64;
+    loop {
+        let notice = watch.next().await;
+        blocks += 1;
+        let is_last = match (&notice, &head) {
+            (Ok(notice), Some(head)) => is_caught_up(notice, head, blocks),
+            (Ok(_), None) => false,
+            (Err(_), _) => true,
+        };
+        if notices.send((place, notice)).await.is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// True once everything up to `head` was told. A gap leaves nothing to tell. So does a heartbeat, which
+/// is any position but the first: the server has nothing more.
+fn is_caught_up(notice: &Notice, head: &Cursor, blocks: u64) -> bool {
+    let cursor = notice.cursor();
+    let has_reached = cursor.epoch != head.epoch || cursor.seq >= head.seq;
+    match notice {
+        Notice::Gap(_) => true,
+        Notice::Position(_) => has_reached || blocks > 1,
+        Notice::Change(_) => has_reached,
+    }
+}
+
+struct Printer {
+    output: Output,
+    changes_left: Option<u64>,
+    fail_on_gap: bool,
+}
+
+/// A change as an object, the same on every face.
+#[derive(Serialize)]
+struct Record<'a> {
+    cursor: String,
+    scope: String,
+    op: &'a str,
+    name: &'a str,
+    version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct GapRecord<'a> {
+    cursor: String,
+    scope: String,
+    op: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+type Flow = std::ops::ControlFlow<()>;
+
+impl Printer {
+    /// Prints a notice; breaks if it was the last one that was asked for.
+    fn print(&mut self, scope: &Scope, notice: Notice) -> Result<Flow, Failure> {
+        match notice {
+            Notice::Change(change) => {
+                self.change(scope, &change)?;
+                if let Some(left) = &mut self.changes_left {
+                    *left -= 1;
+                }
+            }
+            Notice::Gap(gap) => {
+                self.gap(scope, &gap)?;
+                if self.fail_on_gap {
+                    return Err(Failure::gap());
+                }
+            }
+            Notice::Position(_) => {}
+        }
+        Ok(match self.changes_left {
+            Some(0) => Flow::Break(()),
+            _ => Flow::Continue(()),
+        })
+    }
+
+    fn change(&mut self, scope: &Scope, change: &Change) -> Result<(), Failure> {
+        let record = Record {
+            cursor: change.cursor.to_string(),
+            scope: scope.to_string(),
+            op: change.op.as_str(),
+            name: change.path.as_str(),
+            version: change.version,
+            hash: change.hash.map(|hash| hash.to_string()),
+            agent: change.agent.as_deref(),
+        };
+        let fields = [
+            &record.cursor,
+            record.op,
+            record.name,
+            &change.version.to_string(),
+            record.hash.as_deref().unwrap_or_default(),
+            record.agent.unwrap_or_default(),
+        ];
+        self.output.line(&record, &fields)
+    }
+
+    fn gap(&mut self, scope: &Scope, gap: &Gap) -> Result<(), Failure> {
+        let record = GapRecord {
+            cursor: gap.cursor.to_string(),
+            scope: scope.to_string(),
+            op: "gap",
+            reason: gap.reason.map(|reason| reason.as_str()),
+        };
+        let reason = record.reason.unwrap_or_default();
+        let fields = [&record.cursor, record.op, "", "", "", reason];
+        self.output.line(&record, &fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn position(text: &str) -> Notice {
+        Notice::Position(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_watch_has_caught_up_at_the_head_or_when_the_server_is_quiet() {
+        let head: Cursor = "a:7".parse().unwrap();
+        assert!(!is_caught_up(&position("a:3"), &head, 1));
+        assert!(is_caught_up(&position("a:7"), &head, 1));
+        // The last changes were not in scope: no change will reach the head.
+        assert!(is_caught_up(&position("a:5"), &head, 2));
+        let gap = Gap {
+            reason: None,
+            cursor: "b:1".parse().unwrap(),
+        };
+        assert!(is_caught_up(&Notice::Gap(gap), &head, 2));
+    }
+}
