@@ -77,9 +77,15 @@ impl Default for Settings {
 
 /// A value given on the command line, with the name of its flag.
 pub(crate) struct Flag<'a> {
-    pub(crate) flag: &'static str,
-    pub(crate) key: &'static str,
-    pub(crate) value: Option<&'a str>,
+    flag: &'static str,
+    key: &'static str,
+    value: Option<&'a str>,
+}
+
+impl<'a> Flag<'a> {
+    pub(crate) const fn new(flag: &'static str, key: &'static str, value: Option<&'a str>) -> Self {
+        Self { flag, key, value }
+    }
 }
 
 impl Settings {
@@ -98,16 +104,8 @@ impl Settings {
         settings.read_file(files.config.as_deref())?;
         settings.read_environment(environment)?;
         let named = [
-            Flag {
-                flag: "--data",
-                key: "serve.data",
-                value: files.data.as_deref(),
-            },
-            Flag {
-                flag: "--tokens",
-                key: "auth.tokens",
-                value: files.tokens.as_deref(),
-            },
+            Flag::new("--data", "serve.data", files.data.as_deref()),
+            Flag::new("--tokens", "auth.tokens", files.tokens.as_deref()),
         ];
         for Flag { flag, key, value } in named.iter().chain(flags) {
             if let Some(value) = value {

@@ -60,17 +60,16 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     fn settings(&self) -> Result<Settings, ConfigError> {
-        let flag = |flag, key, value: &'_ Option<String>| Flag {
-            flag,
-            key,
-            value: value.as_deref(),
-        };
         let flags = [
-            flag("--mark", "serve.mark", &self.mark),
-            flag("--admin", "serve.admin", &self.admin),
-            flag("--dev", "serve.dev", &self.dev),
-            flag("--log", "serve.log", &self.log),
-            flag("--log-format", "serve.log_format", &self.log_format),
+            Flag::new("--mark", "serve.mark", self.mark.as_deref()),
+            Flag::new("--admin", "serve.admin", self.admin.as_deref()),
+            Flag::new("--dev", "serve.dev", self.dev.as_deref()),
+            Flag::new("--log", "serve.log", self.log.as_deref()),
+            Flag::new(
+                "--log-format",
+                "serve.log_format",
+                self.log_format.as_deref(),
+            ),
         ];
         Settings::load(&self.files, &flags, std::env::vars_os())
     }
@@ -80,7 +79,7 @@ impl ServeArgs {
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
     let settings = args.settings()?;
     if args.print_config {
-        std::io::stdout().write_all(settings.print().as_bytes())?;
+        io::stdout().write_all(settings.print().as_bytes())?;
         return Ok(());
     }
     let access = Access::decide(&settings)?;

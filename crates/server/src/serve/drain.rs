@@ -63,14 +63,15 @@ pub(super) async fn serve_until(
     status: &Status,
 ) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
-    let mut serving = tokio::spawn(server.run(stop.clone()));
+    let serving = server.run(stop.clone());
+    tokio::pin!(serving);
     tokio::select! {
         () = signals.leave() => {}
-        _ = &mut serving => anyhow::bail!("the Mark face ended by itself"),
+        () = &mut serving => anyhow::bail!("the Mark face ended by itself"),
     }
     status.drain();
     stop.cancel();
-    serving.await.context("drain the Mark face")?;
+    serving.await;
     tokio::task::spawn_blocking(move || store.close())
         .await
         .context("close the documents")?
