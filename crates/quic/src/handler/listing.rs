@@ -20,8 +20,8 @@ impl Handler {
         };
         self.may_read(ask, &dir)?;
         let request = list_request(&ask.request.metadata, &dir)?;
-        let detail = match ask.request.metadata.get("detail") {
-            Some("versions") => Detail::Versions,
+        let detail = match ask.request.metadata.get("details") {
+            Some("true") => Detail::Versions,
             _ => Detail::Names,
         };
         let listing = self.listing(ask, &dir, &request, detail)?;
