@@ -21,12 +21,12 @@ use wire::{Cursor, DocPath, Seq};
 use crate::commit::Effect;
 use crate::dirs::DirError;
 use crate::index::{Collision, Description, Standing, VersionEntry};
-use crate::layout::{self, LinkTarget, Place, VERSIONS_DIR};
+use crate::layout::{self, Hidden, LinkTarget, Place, VERSIONS_DIR};
 use crate::record::{WriteKind, WriteRecord};
 use crate::store::Parts;
 use crate::temp::Temp;
 use crate::undo::Undo;
-use crate::version_file::Composed;
+use crate::version_file::{self, Composed};
 use crate::{Change, Op, PublisherMetadata, StillAllowed, WriteError};
 
 /// How often a writer makes a directory again that a failing neighbour removed under its hands.
@@ -38,11 +38,23 @@ pub(crate) struct Landing<'a> {
     pub(crate) op: Op,
     pub(crate) path: &'a DocPath,
     pub(crate) body: &'a [u8],
-    pub(crate) metadata: PublisherMetadata,
+    pub(crate) metadata: &'a PublisherMetadata,
     /// Keep so many versions, the new one included.
     pub(crate) retention: Option<u64>,
+    /// A flat file bears the document's name and is what the body was read from.
+    pub(crate) adopts_flat: bool,
     /// The current version and the document's standing.
     pub(crate) before: Option<(VersionEntry, Standing)>,
+}
+
+/// A version that was made.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    pub(crate) entry: VersionEntry,
+    /// Where it was told.
+    pub(crate) cursor: Cursor,
+    /// Where the flat file lies that was adopted and that holds something else by now.
+    pub(crate) kept: Option<PathBuf>,
 }
 
 impl Landing<'_> {
@@ -79,7 +91,10 @@ impl Landing<'_> {
             },
             file_hash: composed.file_hash,
             archived: false,
-            kind: WriteKind::Version,
+            kind: match self.adopts_flat {
+                true => WriteKind::Import,
+                false => WriteKind::Version,
+            },
             kept_from: self.kept_from(),
             told: Seq::ZERO,
         }
@@ -92,7 +107,7 @@ impl Parts {
         &self,
         landing: Landing<'_>,
         still_allowed: StillAllowed<'_>,
-    ) -> Result<(VersionEntry, Cursor), WriteError> {
+    ) -> Result<Landed, WriteError> {
         let reservation = self.index().reserve(landing.path)?;
         let place = Place::of(landing.path);
         self.check_link(&place, &landing)?;
@@ -101,7 +116,7 @@ impl Parts {
             .before
             .as_ref()
             .map(|(current, _)| current.file_hash);
-        let composed = Composed::new(number, previous, &landing.metadata, landing.body);
+        let composed = Composed::new(number, previous, landing.metadata, landing.body);
 
         let mut undo = Undo::new(self);
         let (mut temp, file) = self.temps.write(&composed.bytes, Mode::Public)?;
@@ -111,6 +126,10 @@ impl Parts {
             .committer
             .begin(landing.record(&composed), still_allowed)?;
         // From here on `committed` is dropped before `undo`: first the record is taken back.
+        let flat = match landing.adopts_flat {
+            true => Some(self.move_flat(&place, number, &mut undo)?),
+            false => None,
+        };
         undo.moved_link(&place, landing.linked());
         link.replace(&place.link())?;
         self.storage.sync_dir(&place.dir)?;
@@ -124,7 +143,29 @@ impl Parts {
             self.retain(landing.path, &place, landing.kept_from());
         }
         self.checkpoint_if_due();
-        Ok((entry, cursor))
+        let kept = flat.filter(|flat| !self.drop_copy(flat, landing.body));
+        Ok(Landed {
+            entry,
+            cursor,
+            kept,
+        })
+    }
+
+    /// Moves the flat file out of the link's way.
+    fn move_flat(
+        &self,
+        place: &Place,
+        number: u64,
+        undo: &mut Undo<'_>,
+    ) -> Result<PathBuf, WriteError> {
+        let to = hide(&*self.storage, &place.link(), place, number, Hidden::Flat)?;
+        undo.moved_flat(place, &to);
+        Ok(to)
+    }
+
+    /// Removes a file that holds nothing but `body`; false if it holds something else or stays.
+    fn drop_copy(&self, file: &Path, body: &[u8]) -> bool {
+        holds(&*self.storage, file, body) && self.storage.remove_file(file).is_ok()
     }
 
     /// Moves the temporary file to its place and makes its name durable.
@@ -144,7 +185,7 @@ impl Parts {
                 Ok(()) => break,
                 Err(error) if attempts == ATTEMPTS_MAX => return Err(error.into()),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    set_aside(&*self.storage, place, &layout::version_name(number))?;
+                    set_aside(&*self.storage, place, number)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error.into()),
@@ -195,6 +236,7 @@ impl Parts {
             Err(error) => return Err(error.into()),
         };
         match kind {
+            Kind::File if landing.adopts_flat => Ok(()),
             Kind::File => Err(WriteError::FlatFile { path: path.clone() }),
             Kind::Dir | Kind::Other => Err(WriteError::Collision { path: path.clone() }),
             Kind::Symlink => {
@@ -242,19 +284,52 @@ impl Parts {
     }
 }
 
+/// Moves the flat file out of the link's way, as an import that was killed would have, and removes
+/// it if `version` has its bytes.
+pub(crate) fn adopt_flat(storage: &dyn Storage, place: &Place, number: u64) -> io::Result<()> {
+    let flat = hide(storage, &place.link(), place, number, Hidden::Flat)?;
+    let stored = version_file::read(storage, &place.version(number), number)?;
+    if holds(storage, &flat, &stored.body) {
+        storage.remove_file(&flat)?;
+    }
+    Ok(())
+}
+
+/// True if the file's bytes are these.
+fn holds(storage: &dyn Storage, file: &Path, bytes: &[u8]) -> bool {
+    let read = storage
+        .open(file)
+        .and_then(|file| file.read_all(bytes.len() as u64));
+    read.is_ok_and(|read| read == bytes)
+}
+
 /// Gives what lies at a version's name a hidden one beside it, which it tells (D53).
-pub(crate) fn set_aside(storage: &dyn Storage, place: &Place, name: &str) -> io::Result<PathBuf> {
+pub(crate) fn set_aside(storage: &dyn Storage, place: &Place, number: u64) -> io::Result<PathBuf> {
+    let to = hide(
+        storage,
+        &place.version(number),
+        place,
+        number,
+        Hidden::Aside,
+    )?;
+    tracing::warn!(from = %place.version(number).display(), to = %to.display(), "set aside");
+    Ok(to)
+}
+
+/// Moves a file to a hidden name beside the versions; it overwrites nothing.
+fn hide(
+    storage: &dyn Storage,
+    from: &Path,
+    place: &Place,
+    number: u64,
+    why: Hidden,
+) -> io::Result<PathBuf> {
     const NAMES_MAX: u32 = 1000;
-    let from = place.versions().join(name);
     for attempt in 0..NAMES_MAX {
-        let to = place.aside(name, attempt);
-        match storage.rename_new(&from, &to) {
+        let to = place.hidden(number, why, attempt);
+        match storage.rename_new(from, &to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            result => {
-                result?;
-                tracing::warn!(from = %from.display(), to = %to.display(), "set aside");
-                return Ok(to);
-            }
+            result => return result.map(|()| to),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())

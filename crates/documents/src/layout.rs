@@ -82,11 +82,16 @@ impl Place {
         self.versions().join(SIDECAR)
     }
 
-    /// A hidden name for what is set aside; `attempt` counts from 0 while names are taken.
-    pub(crate) fn aside(&self, name: &str, attempt: u32) -> PathBuf {
+    /// A hidden name for what is set aside, or for a flat file that was imported as a version;
+    /// `attempt` counts from 0 while names are taken.
+    pub(crate) fn hidden(&self, number: u64, why: Hidden, attempt: u32) -> PathBuf {
+        let why = match why {
+            Hidden::Aside => "aside",
+            Hidden::Flat => "flat",
+        };
         self.versions().join(match attempt {
-            0 => format!(".{name}.aside"),
-            _ => format!(".{name}.aside-{attempt}"),
+            0 => format!(".v{number}.{why}"),
+            _ => format!(".v{number}.{why}-{attempt}"),
         })
     }
 
@@ -116,6 +121,15 @@ impl Place {
             LinkTarget::Foreign
         }
     }
+}
+
+/// Why a file has a hidden name beside the versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// Nothing proves it.
+    Aside,
+    /// It bore the document's name before the document was made of it.
+    Flat,
 }
 
 /// Where a link leads.

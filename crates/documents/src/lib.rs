@@ -14,6 +14,7 @@ mod draft;
 mod edit;
 mod error;
 mod header;
+mod import;
 mod landing;
 mod layout;
 mod migrate;
@@ -46,6 +47,7 @@ pub use answer::{
 };
 pub use draft::{Draft, DraftError, MetadataError};
 pub use error::{OpenError, ReadError, WriteError};
+pub use import::{Candidate, Existing, Folder, ImportError, ImportVisit};
 pub use listing::{Detail, Listing};
 pub use lookup::{Lookup, LookupError, LookupRequest, Match, Matches, Table};
 pub use open::{Difference, Report};

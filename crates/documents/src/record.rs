@@ -6,7 +6,7 @@
 //! file-hash: sha256-…       the hash of the whole version file
 //! hash: sha256-…            the hash of its body
 //! kept-from: "3"            only with retention: versions below are removed after the write
-//! kind: edit                only for an edit by hand that was met while running
+//! kind: version             or state, import, edit: what the write did to the files
 //! op: publish
 //! path: /notes/tea.md
 //! told: "41"                every change up to here was told, or taken back, before this record
@@ -55,6 +55,8 @@ pub(crate) struct WriteRecord {
 pub(crate) enum WriteKind {
     /// Nobody wrote: the file of the current version was found edited by hand.
     Edit,
+    /// It made the version file out of a flat file that bore the document's name.
+    Import,
     /// The document's state changed and no file of a version.
     State,
     /// It made the version file.
@@ -62,9 +64,15 @@ pub(crate) enum WriteKind {
 }
 
 impl WriteKind {
+    /// True if the write made a version file.
+    pub(crate) const fn makes_version(self) -> bool {
+        matches!(self, Self::Import | Self::Version)
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Edit => "edit",
+            Self::Import => "import",
             Self::State => "state",
             Self::Version => "version",
         }
@@ -140,6 +148,7 @@ impl WriteRecord {
             archived: get("archived")? == "true",
             kind: match get("kind")? {
                 "edit" => WriteKind::Edit,
+                "import" => WriteKind::Import,
                 "state" => WriteKind::State,
                 "version" => WriteKind::Version,
                 _ => return Err(RecordError("kind")),

@@ -20,6 +20,7 @@ pub(crate) struct Undo<'a> {
 #[derive(Debug)]
 enum Step {
     Dirs(Vec<PathBuf>),
+    Flat { place: Place, from: PathBuf },
     Link { place: Place, back_to: Option<u64> },
     Sidecar { place: Place, back_to: Option<bool> },
     Version { place: Place, number: u64 },
@@ -43,6 +44,12 @@ impl<'a> Undo<'a> {
     pub(crate) fn placed_version(&mut self, place: &Place, number: u64) {
         let place = place.clone();
         self.steps.push(Step::Version { place, number });
+    }
+
+    /// The flat file that bore the document's name was moved.
+    pub(crate) fn moved_flat(&mut self, place: &Place, to: &Path) {
+        let (place, from) = (place.clone(), to.to_owned());
+        self.steps.push(Step::Flat { place, from });
     }
 
     /// The link was moved; before, it led to `back_to`, or there was none.
@@ -87,6 +94,10 @@ impl Parts {
             Step::Dirs(made) => {
                 self.dirs.remove(&made);
                 Ok(())
+            }
+            Step::Flat { place, from } => {
+                self.storage.rename_new(&from, &place.link())?;
+                self.storage.sync_dir(&place.dir)
             }
             Step::Link { place, back_to } => {
                 match back_to {

@@ -4,6 +4,7 @@
 //! step (D1). The checks have the wire's order: conflict, archived, unchanged.
 
 use std::io;
+use std::path::PathBuf;
 
 use bytes::{Bytes, BytesMut};
 use storage::Mode;
@@ -13,7 +14,7 @@ use crate::answer::{Outcome, Written};
 use crate::commit::Effect;
 use crate::draft::{self, Draft};
 use crate::index::{Description, Standing, VersionEntry};
-use crate::landing::Landing;
+use crate::landing::{Landed, Landing};
 use crate::layout::{self, Place};
 use crate::record::{WriteKind, WriteRecord};
 use crate::store::Parts;
@@ -60,7 +61,21 @@ impl FileStore {
         if let Some(before) = before.as_ref().filter(|before| is_same(before, &draft)) {
             return Ok(self.unchanged(before));
         }
-        self.land(Op::Publish, draft, before, still_allowed)
+        self.land(Op::Publish, &draft, before, still_allowed)
+    }
+
+    /// Makes the next version of a document out of the flat file that bears its name. The draft's
+    /// body is what the file was seen to hold; where it lies is told if it holds something else by
+    /// now.
+    pub(crate) fn adopt(&self, mut draft: Draft) -> Result<(Written, Option<PathBuf>), WriteError> {
+        let _writer = self.parts.locks.lock(&draft.path);
+        let before = self.before(&draft.path)?;
+        check_expected(before.as_ref(), 0)?;
+        draft.add_default_type();
+        let mut landing = landing(Op::Publish, &draft, before);
+        landing.adopts_flat = true;
+        let landed = self.parts.land(landing, &|| true)?;
+        Ok((created(&landed), landed.kept))
     }
 
     /// Writes a version that is version `expected` and the draft's body.
@@ -90,7 +105,7 @@ impl FileStore {
             current: base.entry,
             ..before
         };
-        self.land(Op::Append, draft, Some(before), still_allowed)
+        self.land(Op::Append, &draft, Some(before), still_allowed)
     }
 
     /// Archives the document at `path`.
@@ -124,26 +139,13 @@ impl FileStore {
     fn land(
         &self,
         op: Op,
-        draft: Draft,
+        draft: &Draft,
         before: Option<Before>,
         still_allowed: StillAllowed<'_>,
     ) -> Result<Written, WriteError> {
-        let landing = Landing {
-            op,
-            path: &draft.path,
-            body: &draft.body,
-            metadata: draft.metadata,
-            retention: draft.retention,
-            before: before.map(|before| (before.current, before.standing)),
-        };
-        let (entry, cursor) = self.parts.land(landing, still_allowed)?;
-        Ok(Written {
-            outcome: Outcome::Created,
-            version: entry.number,
-            modified: entry.modified,
-            hash: entry.content_hash,
-            cursor,
-        })
+        let landing = landing(op, draft, before);
+        let landed = self.parts.land(landing, still_allowed)?;
+        Ok(created(&landed))
     }
 
     fn set_archived(
@@ -230,6 +232,28 @@ impl Parts {
         let (sidecar, _) = self.temps.write(text, Mode::Public)?;
         sidecar.replace(&place.sidecar())?;
         self.storage.sync_dir(&place.versions())
+    }
+}
+
+fn landing<'a>(op: Op, draft: &'a Draft, before: Option<Before>) -> Landing<'a> {
+    Landing {
+        op,
+        path: &draft.path,
+        body: &draft.body,
+        metadata: &draft.metadata,
+        retention: draft.retention,
+        adopts_flat: false,
+        before: before.map(|before| (before.current, before.standing)),
+    }
+}
+
+fn created(landed: &Landed) -> Written {
+    Written {
+        outcome: Outcome::Created,
+        version: landed.entry.number,
+        modified: landed.entry.modified,
+        hash: landed.entry.content_hash,
+        cursor: landed.cursor.clone(),
     }
 }
 

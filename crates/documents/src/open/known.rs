@@ -132,7 +132,7 @@ impl Replay {
         for (seq, write) in &self.records {
             let change = &write.change;
             if self.voided.contains(seq) {
-                if write.kind == WriteKind::Version {
+                if write.kind.makes_version() {
                     let entry = known.entry(change.path.clone()).or_default();
                     entry.voided.insert(change.version, write.file_hash);
                 }

@@ -39,6 +39,7 @@ pub(crate) struct Outcome {
 /// What has to be mended on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fix {
+    AdoptFlat(u64),
     MoveLink(u64),
     RemoveLink,
     RemoveVersion(u64),
@@ -131,7 +132,7 @@ fn versions_in_flight(known: &Known) -> impl Iterator<Item = &InFlight> {
     known
         .in_flight
         .iter()
-        .filter(|write| write.kind == WriteKind::Version)
+        .filter(|write| write.kind.makes_version())
 }
 
 impl Case<'_> {
@@ -269,7 +270,7 @@ impl Case<'_> {
         let whole = |number: &u64| self.loaded.get(number).is_some_and(Loaded::is_whole);
         let linked = match self.found.link {
             FoundLink::Version(number) => Some(number).filter(whole),
-            FoundLink::Missing | FoundLink::Other => None,
+            FoundLink::Flat | FoundLink::Missing | FoundLink::Other => None,
         };
         let recorded = self
             .known
@@ -342,7 +343,7 @@ impl Case<'_> {
     fn standing(&mut self, current: u64) -> io::Result<Standing> {
         let known = self.known;
         let was_told = known.is_some_and(|known| {
-            !known.versions.is_empty() && !known.has_in_flight(WriteKind::Version)
+            !known.versions.is_empty() && versions_in_flight(known).next().is_none()
         });
         let has_link = matches!(self.found.link, FoundLink::Version(_));
         if known.is_some_and(|known| known.unlinked) && !has_link {
@@ -351,7 +352,11 @@ impl Case<'_> {
         if known.is_some_and(|known| known.unlinked) && has_link {
             self.differs("its link was put back");
         }
-        if self.found.link == FoundLink::Other || !has_link && was_told {
+        if self.found.link == FoundLink::Flat && self.is_adopting(current) {
+            self.outcome.fixes.push(Fix::AdoptFlat(current));
+            return self.archived(current);
+        }
+        if self.is_taken() || !has_link && was_told {
             self.differs("its link was removed");
             return Ok(Standing::Unlinked);
         }
@@ -359,6 +364,18 @@ impl Case<'_> {
             self.outcome.fixes.push(Fix::MoveLink(current));
         }
         self.archived(current)
+    }
+
+    /// True if an import was committed that was to put the link in the flat file's place.
+    fn is_adopting(&self, current: u64) -> bool {
+        self.known.is_some_and(|known| {
+            let mut writes = known.in_flight.iter();
+            writes.any(|write| write.kind == WriteKind::Import && write.version == current)
+        })
+    }
+
+    fn is_taken(&self) -> bool {
+        matches!(self.found.link, FoundLink::Flat | FoundLink::Other)
     }
 
     fn archived(&mut self, current: u64) -> io::Result<Standing> {

@@ -1,6 +1,6 @@
 //! What lies in the tree: every name that could belong to a document, read without opening files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,11 @@ pub(crate) struct Found {
 /// What bears the document's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundLink {
+    /// A file that is no link.
+    Flat,
     /// Nothing.
     Missing,
-    /// A flat file, a foreign link, or something stranger: the document has no link.
+    /// A foreign link, a directory or something stranger.
     Other,
     /// A link to one of its versions, which need not exist.
     Version(u64),
@@ -108,7 +110,8 @@ fn scan_documents(
         shelf = read_names(storage, &dir.join(VERSIONS_DIR))?;
         links = read_links(storage, dir, &names.links)?;
     }
-    let flat: Vec<&String> = names.files.iter().chain(&names.dirs).collect();
+    let files: HashSet<&String> = names.files.iter().collect();
+    let dirs: HashSet<&String> = names.dirs.iter().collect();
     for name in shelf.dirs {
         let place = Place {
             dir: dir.to_owned(),
@@ -117,7 +120,8 @@ fn scan_documents(
         let link = match links.remove(&place.name) {
             Some(LinkTarget::Version(number)) => FoundLink::Version(number),
             Some(LinkTarget::OldVersion(_) | LinkTarget::Foreign) => FoundLink::Other,
-            None if flat.contains(&&place.name) => FoundLink::Other,
+            None if files.contains(&place.name) => FoundLink::Flat,
+            None if dirs.contains(&place.name) => FoundLink::Other,
             None => FoundLink::Missing,
         };
         let files = read_names(storage, &place.versions())?;

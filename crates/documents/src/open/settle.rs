@@ -39,14 +39,19 @@ pub(super) fn mend(
     for fix in &case.outcome.fixes {
         tracing::warn!(path = %case.path, ?fix, "mending");
         match fix {
+            Fix::AdoptFlat(number) => {
+                landing::adopt_flat(storage, place, *number)?;
+                temps
+                    .link(&place.link_text(*number))?
+                    .replace(&place.link())?;
+            }
             Fix::MoveLink(number) => temps
                 .link(&place.link_text(*number))?
                 .replace(&place.link())?,
             Fix::RemoveLink => storage.remove_file(&place.link())?,
             Fix::RemoveVersion(number) => storage.remove_file(&place.version(*number))?,
             Fix::SetAside(number) => {
-                let name = layout::version_name(*number);
-                let aside = landing::set_aside(storage, place, &name)?;
+                let aside = landing::set_aside(storage, place, *number)?;
                 settled.set_aside.push(aside.display().to_string());
             }
             Fix::WriteSidecar(archived) => {
