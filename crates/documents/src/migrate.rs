@@ -4,6 +4,9 @@
 //! only then is the link moved. No byte of a version changes, so hashes, etags, chain and archived
 //! flag stay what they were. A kill leaves some files moved and the link on its old text; the next
 //! opening sees that and goes on (D88).
+//!
+//! A file is moved by a rename, which file systems that are fit for this do in one step. Copying was
+//! rejected: it would give every version another time of modification, which readers are shown.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -85,10 +88,11 @@ fn convert_document(
 ) -> Result<(), OpenError> {
     make_versions_dir(storage, place)?;
     for number in numbers {
-        let from = place.old_version(*number);
-        storage
-            .rename_new(&from, &place.version(*number))
-            .map_err(|source| unreadable(&from, source))?;
+        move_version(
+            storage,
+            &place.old_version(*number),
+            &place.version(*number),
+        )?;
     }
     storage.sync_dir(&place.versions())?;
     storage.sync_dir(&place.shelf())?;
@@ -99,6 +103,22 @@ fn convert_document(
         storage.sync_dir(&place.dir)?;
     }
     Ok(())
+}
+
+/// A power cut may leave a moved file under both names, on a file system that keeps them apart.
+fn move_version(storage: &dyn Storage, from: &Path, to: &Path) -> Result<(), OpenError> {
+    match storage.rename_new(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            if version_file::hash(storage, from)? == version_file::hash(storage, to)? {
+                return Ok(storage.remove_file(from)?);
+            }
+            Err(OpenError::Migration {
+                path: from.display().to_string(),
+                other: to.display().to_string(),
+            })
+        }
+        result => result.map_err(|source| unreadable(from, source)),
+    }
 }
 
 /// The directory may be there from a conversion that was killed. A document of the older layout

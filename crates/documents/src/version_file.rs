@@ -59,6 +59,12 @@ pub(crate) fn read(storage: &dyn Storage, path: &Path, number: u64) -> io::Resul
     })
 }
 
+/// The hash of a whole file, whatever it holds.
+pub(crate) fn hash(storage: &dyn Storage, path: &Path) -> io::Result<ContentHash> {
+    let bytes = storage.open(path)?.read_all(FILE_LEN_MAX)?;
+    Ok(ContentHash::of(&bytes))
+}
+
 /// A version that is about to be written.
 #[derive(Debug)]
 pub(crate) struct Composed {

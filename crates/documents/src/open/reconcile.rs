@@ -278,8 +278,9 @@ impl Case<'_> {
             .flat_map(|known| known.versions.keys().rev().copied())
             .find(|number| whole(number) && self.proved_by_record(*number));
         let is_loose = linked.is_none() && recorded.is_none();
-        if is_loose && self.found.link != FoundLink::Missing || is_loose && self.is_first {
-            // The link leads to nothing: the highest version that looks whole.
+        let is_dangling = matches!(self.found.link, FoundLink::Version(_));
+        if is_loose && (is_dangling || self.is_first) {
+            // Nothing says which one: the highest version that looks whole.
             return self
                 .loaded
                 .keys()
