@@ -160,10 +160,11 @@ fn etag_of(response: &Response) -> Option<&str> {
     response.metadata.get("etag")
 }
 
-/// The kept answer; `None` if there is none or it can't be read.
+/// The kept answer; `None` if there is none, it can't be read, or a crash cut its body.
 async fn read(file: &Path) -> Option<Response> {
     let bytes = tokio::fs::read(file).await.ok()?;
-    Response::decode(&bytes.into())
-        .ok()
-        .filter(|kept| kept.status == Status::Ok)
+    let kept = Response::decode(&bytes.into()).ok()?;
+    let claimed = kept.metadata.get("content-hash").map(ContentHash::parse);
+    let is_whole = claimed.is_none_or(|claimed| claimed == Ok(ContentHash::of(&kept.body)));
+    (kept.status == Status::Ok && is_whole).then_some(kept)
 }

@@ -136,6 +136,22 @@ async fn answer(
     Ok(Response::decode(&bytes.into()).map_err(AnswerError::from)?)
 }
 
+/// True if `connection` answers `request` with anything at all. Cancel safe.
+pub(crate) async fn probe(connection: &Connection, request: Bytes) -> bool {
+    let Ok((sending, receiving)) = connection.open_bi().await else {
+        return false;
+    };
+    let opened = Opened {
+        connection: connection.clone(),
+        sending: Sending(Some(sending)),
+        receiving,
+    };
+    match opened.send(request).await {
+        Ok(mut receiving) => matches!(receiving.read_chunk(1, true).await, Ok(Some(_))),
+        Err(_) => false,
+    }
+}
+
 /// Gives `connection` up if `error` is its own, or if it turns out to be closed.
 pub(crate) async fn give_up_if_broken(
     pool: &Pool,

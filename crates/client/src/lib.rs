@@ -35,6 +35,7 @@ mod error;
 mod exchange;
 mod known;
 mod listing;
+mod network;
 mod pool;
 mod trust;
 mod watch;

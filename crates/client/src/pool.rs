@@ -7,13 +7,22 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
 
 use quinn::Connection;
+use tokio::task::JoinSet;
+use wire::{Request, Verb};
 
 use crate::address::ServerAddress;
 use crate::dial::{DialError, Dialer};
+use crate::exchange;
+use crate::network::{self, Finding, LOOK_PERIOD, Monitor};
 use crate::trust::{OnFirstUse, Trust};
+
+/// How long a connection may take to give a sign of life after the machine slept.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Empty places are swept when the pool has this many: a client rarely speaks to more servers.
 const SLOTS_SWEEP: usize = 64;
@@ -28,6 +37,8 @@ pub struct Pool {
 struct Shared {
     dialer: Dialer,
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    /// The task that notices changes of the network runs.
+    is_monitored: AtomicBool,
 }
 
 /// Who is connected to, and how it has to prove itself: a connection that was made without a
@@ -65,6 +76,7 @@ impl Pool {
             shared: Arc::new(Shared {
                 dialer: Dialer::new(on_first_use),
                 slots: Mutex::new(HashMap::new()),
+                is_monitored: AtomicBool::new(false),
             }),
         }
     }
@@ -73,6 +85,27 @@ impl Pool {
     /// this when the network of the machine has changed.
     pub fn rebind(&self) -> io::Result<()> {
         self.shared.dialer.rebind()
+    }
+
+    /// Moves all connections to new sockets and asks each for a sign of life; one that gives none
+    /// within three seconds is closed, so that its watches reconnect at once. For a program that
+    /// knows better than the clock that the machine slept or the network was away.
+    ///
+    /// Cancelling leaves some connections unasked.
+    pub async fn check(&self) -> io::Result<()> {
+        self.rebind()?;
+        let mut probes = JoinSet::new();
+        for connection in self.open_connections() {
+            probes.spawn(async move {
+                let probe = tokio::time::timeout(PROBE_TIMEOUT, probe(&connection));
+                if !matches!(probe.await, Ok(true)) {
+                    tracing::debug!(server = %connection.remote_address(), "no sign of life");
+                    connection.close(quinn::VarInt::from_u32(0), b"");
+                }
+            });
+        }
+        probes.join_all().await;
+        Ok(())
     }
 
     /// Closes all connections and waits until the servers were told.
@@ -107,6 +140,27 @@ impl Pool {
         }
     }
 
+    /// Begins to notice changes of the network, once. The task ends with the pool.
+    pub(crate) fn monitor(&self) {
+        if !self.shared.is_monitored.swap(true, Ordering::AcqRel) {
+            tokio::spawn(monitor(Arc::downgrade(&self.shared)));
+        }
+    }
+
+    /// The connections that are kept and open. One that is being dialled is none yet.
+    fn open_connections(&self) -> Vec<Connection> {
+        let slots = self
+            .shared
+            .slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        slots
+            .values()
+            .filter_map(|slot| slot.try_lock().ok()?.clone())
+            .filter(|kept| kept.close_reason().is_none())
+            .collect()
+    }
+
     fn slot(&self, key: &Key) -> Arc<Slot> {
         let mut slots = self
             .shared
@@ -117,6 +171,39 @@ impl Pool {
             slots.retain(|_, slot| slot.try_lock().map_or(true, |place| is_open(&place)));
         }
         Arc::clone(slots.entry(key.clone()).or_default())
+    }
+}
+
+/// Asks a connection for an answer to anything; true if one came.
+async fn probe(connection: &Connection) -> bool {
+    let request = Request::new(Verb::Fetch, "/health").encode();
+    match request {
+        Ok(request) => exchange::probe(connection, request).await,
+        Err(_) => false,
+    }
+}
+
+async fn monitor(shared: Weak<Shared>) {
+    let mut monitor = Monitor::new(Instant::now(), SystemTime::now());
+    loop {
+        tokio::time::sleep(LOOK_PERIOD).await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        let pool = Pool { shared };
+        let connections = pool.open_connections();
+        let routes = connections
+            .iter()
+            .map(Connection::remote_address)
+            .filter_map(|server| Some((server, network::route(server)?)));
+        let done = match monitor.look(Instant::now(), SystemTime::now(), routes) {
+            Finding::Same => Ok(()),
+            Finding::Moved => pool.rebind(),
+            Finding::Slept => pool.check().await,
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "no new socket after a change of the network");
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Requests against servers that break off, lie, or never end.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod fake;
 
 use client::{

@@ -1,5 +1,7 @@
 //! Watches against servers that close, cut, lap, lie and refuse.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod fake;
 
 use std::sync::Arc;
@@ -292,4 +294,43 @@ async fn a_dropped_watch_stops_its_stream() {
     drop(watch);
     // Were the stream still open, its window would stay full and hold the connection's.
     client.close().await;
+}
+
+// L66, T61
+#[tokio::test]
+async fn a_connection_without_a_sign_of_life_is_replaced_at_once() {
+    let server = FakeServer::start(|call| {
+        if call.path() == "/health" {
+            return vec![Part::Hang];
+        }
+        let since = call.key("since").unwrap_or("a:0");
+        let next = cursor(since).seq.next();
+        vec![ok(since), event(&format!("a:{next}")), Part::Hang]
+    });
+    let client = server.client();
+    let mut watch = client.watch(&scope("/"), None).await.unwrap();
+    assert_eq!(changes(&mut watch, 1).await, [1]);
+    client.pool().check().await.unwrap();
+    assert_eq!(changes(&mut watch, 1).await, [2]);
+    assert_eq!(server.connections(), 2);
+}
+
+// L66
+#[tokio::test]
+async fn a_connection_that_lives_goes_on_after_a_check() {
+    let go_on = Arc::new(Notify::new());
+    let later = Arc::clone(&go_on);
+    let server = FakeServer::start(move |call| {
+        if call.path() == "/health" {
+            return vec![Response::new(Status::Ok).into()];
+        }
+        let later = Part::Until(Arc::clone(&later));
+        vec![acknowledge(call), later, event("a:1"), Part::Hang]
+    });
+    let client = server.client();
+    let mut watch = client.watch(&scope("/"), None).await.unwrap();
+    client.pool().check().await.unwrap();
+    go_on.notify_one();
+    assert_eq!(changes(&mut watch, 1).await, [1]);
+    assert_eq!(server.connections(), 1);
 }

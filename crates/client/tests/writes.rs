@@ -1,5 +1,7 @@
 //! Writes whose answers are lost: the client finds out what became of them (D2, D14).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod fake;
 
 use std::sync::{Arc, Mutex};

@@ -17,7 +17,8 @@
 //! its `resync` comes out as a gap. Reading on into a larger queue was rejected: it only moves the
 //! bound.
 //!
-//! One task a watch reads the stream. It ends with the [`Watch`].
+//! One task a watch reads the stream. It ends with the [`Watch`]. One more task a pool notices that the
+//! machine slept or moved, so that a dead connection is noticed within seconds.
 
 mod state;
 mod task;
@@ -157,6 +158,7 @@ impl Client {
         scope: &DocumentScope,
         since: Option<&Cursor>,
     ) -> Result<Watch, WatchError> {
+        self.pool().monitor();
         let (queue, notices) = mpsc::channel(QUEUE_LEN);
         let (opened, acknowledged) = oneshot::channel();
         let (ending, mut end) = oneshot::channel();
