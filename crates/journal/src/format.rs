@@ -124,12 +124,13 @@ impl Header {
         })
     }
 
-    /// What the checksums of this segment's records start from.
+    /// What the checksums of this segment's record headers start from: the header's checksum.
     ///
     /// It differs from segment to segment, so neither a block left over from another file nor a
-    /// payload that looks like a record is ever taken for a record of this one.
+    /// payload that looks like a record is ever taken for a record of this one. (The checksum over
+    /// the whole header, its own checksum included, would be the same for all.)
     pub(crate) fn salt(&self) -> u32 {
-        crc32c::crc32c(&self.encode())
+        u32_at(&self.encode(), header_at::CHECKSUM)
     }
 }
 

@@ -226,6 +226,30 @@ fn a_write_that_cannot_be_cut_back_is_cut_back_before_the_next() {
 }
 
 #[test]
+fn a_segment_that_was_given_up_is_not_written_to_again() {
+    // D51: the next segment has its name, so it may turn up after a crash and says what it follows.
+    for call in [Call::SyncAll, Call::RenameNew, Call::SyncDir] {
+        let disk = CrashingDisk::new();
+        let journal = create(&disk);
+        commit(&journal, 1).unwrap();
+        disk.fail_call(call, 0, ErrorKind::Other);
+        let long = journal.append(Seq::new(2), &[0; 390]).unwrap();
+        assert!(matches!(
+            journal.wait(&long),
+            Err(JournalError::Write { .. })
+        ));
+        (2..=LAST).for_each(|seq| commit(&journal, seq).unwrap());
+        for survives in Survives::all(16) {
+            assert_eq!(
+                open(&disk.crash(survives)).ready().2,
+                first(LAST),
+                "{call:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_queue_and_the_record_are_bounded() {
     let disk = CrashingDisk::new();
     let config = Config {

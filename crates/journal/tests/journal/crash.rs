@@ -8,11 +8,12 @@
 //! 4. The opened journal takes another record, crashes with nothing surviving, and opens again.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 use crate::support::*;
 use journal::{Journal, Opened};
 use proptest::prelude::*;
-use testkit::disk::{CrashingDisk, Survives};
+use testkit::disk::{Call, CrashingDisk, Survives};
 use wire::{Epoch, Seq};
 
 /// What the owner knows at the moment of the crash.
@@ -168,6 +169,39 @@ fn a_crash_at_any_operation_keeps_what_was_acknowledged() {
     ];
     let images = crash_everywhere(&steps, 64);
     assert!(images > 3000, "{images}");
+}
+
+#[test]
+fn a_batch_torn_in_its_middle_is_no_damage() {
+    // D60, D63: a power cut keeps later blocks of an unsynced batch and loses earlier ones.
+    let large = |seq: u64| vec![seq as u8; 700];
+    let mut holes = 0;
+    for survives in Survives::all(200) {
+        let disk = CrashingDisk::new();
+        let journal = create(&disk);
+        commit(&journal, 1).unwrap();
+        let tickets = [2, 3, 4].map(|seq| journal.append(Seq::new(seq), &large(seq)).unwrap());
+        // The cut comes while the batch is being synced.
+        disk.fail_call(Call::SyncData, 0, ErrorKind::Other);
+        journal.wait(&tickets[0]).unwrap_err();
+
+        let image = disk.crash(survives);
+        let bytes = segments(&image).pop().unwrap().1;
+        let (journal, _, records) = open(&image).ready();
+        assert_eq!(records[0], (1, payload(1)));
+        let kept = records.len() as u64;
+        assert!(
+            (2..)
+                .zip(&records[1..])
+                .all(|(seq, pair)| *pair == (seq, large(seq)))
+        );
+        holes += u32::from(kept < 3 && bytes.ends_with(&large(4)));
+
+        commit(&journal, kept + 1).unwrap();
+        let (_, repaired, records) = open(&image.crash(Survives::Nothing)).ready();
+        assert_eq!((repaired, records.len() as u64), (None, kept + 1));
+    }
+    assert!(holes > 0, "some image has a hole before a whole record");
 }
 
 #[test]

@@ -59,6 +59,27 @@ fn numbers_may_skip_and_never_go_back() {
 }
 
 #[test]
+fn the_bytes_are_those_of_the_documented_format() {
+    let disk = CrashingDisk::new();
+    let journal = Journal::create(shared(&disk), config(), epoch("e1"), Seq::new(7)).unwrap();
+    let commit = |records: &[(u64, &[u8])]| {
+        let append = |&(seq, payload): &(u64, &[u8])| journal.append(Seq::new(seq), payload);
+        let tickets: Result<Vec<_>, _> = records.iter().map(append).collect();
+        journal.wait(tickets.unwrap().last().unwrap()).unwrap();
+    };
+    commit(&[(7, b"alone")]);
+    commit(&[(8, b""), (11, b"together")]);
+
+    let mut dump = String::new();
+    for line in segments(&disk)[0].1.chunks(16) {
+        let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        dump.push_str(&bytes.join(" "));
+        dump.push('\n');
+    }
+    assert_eq!(dump, include_str!("golden.hex"), "see docs/formats.md");
+}
+
+#[test]
 fn no_journal_is_told_apart_from_a_broken_one() {
     let disk = CrashingDisk::new();
     assert!(matches!(open(&disk).opened, Opened::Absent));
@@ -168,6 +189,18 @@ fn a_copied_journal_is_not_the_one_that_was_written() {
     disk.rename(Path::new("away"), Path::new("journal"))
         .unwrap();
     assert_eq!(open(&disk).ready().2, first(LAST));
+}
+
+#[test]
+fn a_record_of_another_segment_is_no_record() {
+    let disk = written();
+    let files = segments(&disk);
+    let (newest, bytes) = files.last().unwrap();
+    let foreign = &files[0].1[128..];
+    disk.plant(newest, &[bytes, foreign].concat());
+    let (_, repaired, records) = open(&disk).ready();
+    assert_eq!(records, first(LAST));
+    assert_eq!(repaired.unwrap().bytes, foreign.len() as u64);
 }
 
 #[test]
