@@ -38,7 +38,7 @@ pub(crate) struct Queue {
     pub(crate) spare: Vec<u8>,
     pub(crate) records: u64,
     /// The highest number that is queued or in the journal.
-    pub(crate) last: Seq,
+    pub(crate) newest: Seq,
     /// The highest number that is durable.
     pub(crate) durable: Seq,
     pub(crate) batch: Arc<Batch>,
@@ -51,7 +51,7 @@ impl Queue {
     pub(crate) fn push(&mut self, seq: Seq, payload: &[u8], checksum: u32) -> Ticket {
         format::push_record(&mut self.bytes, seq, payload, checksum);
         self.records += 1;
-        self.last = seq;
+        self.newest = seq;
         Ticket {
             batch: Arc::clone(&self.batch),
         }
@@ -68,7 +68,7 @@ impl Queue {
         Taken {
             bytes: std::mem::replace(&mut self.bytes, spare),
             records: std::mem::take(&mut self.records),
-            last: self.last,
+            last: self.newest,
             batch: std::mem::take(&mut self.batch),
         }
     }

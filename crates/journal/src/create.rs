@@ -22,7 +22,7 @@ pub(crate) fn create(
     epoch: &Epoch,
     first_seq: Seq,
 ) -> Result<Segment, OpenError> {
-    let parent = dir.parent().unwrap_or(Path::new(""));
+    let parent = dir.parent().unwrap_or_else(|| Path::new(""));
     set_aside(storage, dir, parent)?;
     storage.create_dir(dir).map_err(OpenError::at(dir))?;
     storage.sync_dir(parent).map_err(OpenError::at(parent))?;

@@ -105,7 +105,7 @@ impl Journal {
             config: config.clamped(),
             epoch,
             queue: Mutex::new(Queue {
-                last,
+                newest: last,
                 durable: last,
                 ..Queue::default()
             }),
@@ -131,10 +131,10 @@ impl Journal {
         let checksum = crc32c::crc32c(payload);
         let mut queue = lock(&self.queue);
         self.check_poison()?;
-        if seq <= queue.last {
+        if seq <= queue.newest {
             return Err(JournalError::OutOfOrder {
                 seq,
-                last: queue.last,
+                last: queue.newest,
             });
         }
         let bytes_max = self.config.queue_bytes_max;
@@ -306,7 +306,7 @@ impl Journal {
         let mut behind = queue.take();
         behind.bytes.clear();
         queue.spare = behind.bytes;
-        queue.last = queue.durable;
+        queue.newest = queue.durable;
         finish(batch, Err(error.clone()));
         finish(&behind.batch, Err(error.clone()));
     }

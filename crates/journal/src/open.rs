@@ -24,6 +24,7 @@ pub struct Record<'a> {
 
 /// What opening came to.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // One is made at a start and taken apart at once.
 pub enum Opened {
     /// There is no journal, or one that a crash kept from ever being used.
     Absent,

@@ -2,6 +2,8 @@
 //!
 //! A store that is tested on the fake may rely on nothing that a real disk does differently.
 
+#![allow(clippy::unwrap_used)] // A panic is how a test reports, in what tests share too.
+
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! What only a real file system can show: links swapped under way, FIFOs, other processes.
 
+#![allow(clippy::unwrap_used)] // A panic is how a test reports, in what tests share too.
+
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
