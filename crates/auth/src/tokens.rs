@@ -88,6 +88,9 @@ pub enum Fault {
 
 const TOKEN_FIELDS: &str = "hash, paths, operations, read_paths, expires";
 
+/// A text and where it stands.
+type Placed<'a> = (&'a str, Option<Range<usize>>);
+
 /// Reads the text of a tokens file.
 pub(crate) fn parse(text: &str) -> Result<HashMap<TokenDigest, Token>, FileFault> {
     let document = Document::parse(text).map_err(|error| syntax_fault(text, &error))?;
@@ -235,18 +238,14 @@ impl Reader<'_> {
         item: &Item,
     ) -> Result<Vec<Pattern>, FileFault> {
         let texts = self.texts(name, item)?;
-        let parse = |(text, span): (&str, Option<Range<usize>>)| {
+        let parse = |(text, span): Placed<'_>| {
             let pattern = text.parse::<Pattern>();
             pattern.map_err(|error| self.fault(span, Fault::Pattern(error)))
         };
         texts.into_iter().map(parse).collect()
     }
 
-    fn texts<'i>(
-        &self,
-        name: &'static str,
-        item: &'i Item,
-    ) -> Result<Vec<(&'i str, Option<Range<usize>>)>, FileFault> {
+    fn texts<'i>(&self, name: &'static str, item: &'i Item) -> Result<Vec<Placed<'i>>, FileFault> {
         let shape = |span| self.fault(span, Fault::Shape(name, "a list of texts"));
         let list = item.as_array().ok_or_else(|| shape(item.span()))?;
         if name != "closed" && list.len() > PATTERNS_PER_TOKEN_MAX {

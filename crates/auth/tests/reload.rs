@@ -1,5 +1,7 @@
 //! How the grants in force follow the files, and what keeps them.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;

@@ -143,10 +143,10 @@ impl Settings {
                 section = key.section;
                 text += &format!("{gap}[{section}]\n");
             }
-            match key.show(self) {
-                Some(value) => text += &format!("{} = {value}\n", key.name),
-                None => text += &format!("# {} is not set\n", key.name),
-            }
+            text += &match key.show(self) {
+                Some(value) => format!("# {}\n{} = {value}\n", key.about, key.name),
+                None => format!("# {}\n# {} is unset\n", key.about, key.name),
+            };
         }
         text
     }

@@ -17,7 +17,7 @@ use clap::Parser;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    // Before anything can make a connection: two providers are compiled in.
+    // First of all: whatever makes a connection asks for the provider of the process.
     let installed = rustls::crypto::aws_lc_rs::default_provider().install_default();
     debug_assert!(installed.is_ok(), "nothing else installs a provider");
     match Cli::parse().command {

@@ -178,5 +178,8 @@ async fn open_store(settings: &Settings, status: &Arc<Status>) -> anyhow::Result
             meter.update(progress, Instant::now());
         })
     });
-    Ok(opening.await.context("open the documents")??)
+    opening
+        .await
+        .context("open the documents")?
+        .with_context(|| format!("open {}", settings.data.display()))
 }

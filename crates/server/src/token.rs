@@ -136,7 +136,8 @@ fn revoke(keyring: &Keyring, label: &str) -> anyhow::Result<()> {
     eprintln!("Token `{label}` is revoked.");
     for place in &revoked.stay_closed {
         eprintln!(
-            "{place} stays closed and no token reads there; `tidings token open '{place}'` opens it."
+            "{place} stays closed, though no token reads there; `tidings token open '{place}'` \
+             opens it."
         );
     }
     Ok(())

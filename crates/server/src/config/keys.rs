@@ -14,7 +14,7 @@ pub(crate) struct Key {
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     kind: Kind,
-    about: &'static str,
+    pub(super) about: &'static str,
 }
 
 /// What a key may hold.

@@ -4,13 +4,16 @@
 //! with the same content is left alone, so a run that was cut goes on where it was and a second run
 //! makes nothing. What it has with other content is refused unless `--update` is given. Each file that
 //! is refused is named with its reason on stderr, the rest lands, and the exit code is 1.
+//!
+//! A folder that lies in the data directory of a server is imported where it is: see [`in_place`].
 
+mod in_place;
 mod place;
 mod progress;
 mod walk;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -23,6 +26,7 @@ use super::connect::Connection;
 use super::failure::Failure;
 use super::output::{Output, printable};
 use super::source::parse_path;
+use in_place::Place;
 use place::{Outcome, place};
 use progress::Meter;
 use walk::walk;
@@ -36,9 +40,10 @@ const UNDER_WAY_MAX: usize = 8;
 pub(crate) struct ImportArgs {
     /// The folder.
     dir: PathBuf,
-    /// The directory on the server that its files go to.
-    #[arg(default_value = "/", value_parser = parse_path)]
-    prefix: DocPath,
+    /// The directory on the server that its files go to [default: /]. Files in the server's own tree
+    /// stay where they are.
+    #[arg(value_parser = parse_path)]
+    prefix: Option<DocPath>,
     /// Publish over documents that have other content.
     #[arg(long)]
     update: bool,
@@ -63,20 +68,42 @@ struct Record<'a> {
 }
 
 pub(super) async fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let found = walk(&args.dir, &args.prefix)?;
-    let client = Arc::new(args.connection.client()?);
-    let mut tally = Tally::new(found.items.len(), args.connection.json);
-    for (file, reason) in &found.refused {
-        tally.refuse_file(file, reason)?;
+    if !args.dir.is_dir() {
+        return Err(Failure::usage(format!(
+            "{} is no folder",
+            args.dir.display()
+        )));
     }
-    let ended = import(found.items, args.update, &client, &mut tally).await;
-    client.close().await;
-    tally.end(found.hidden);
+    let mut tally = Tally::new(args.connection.json);
+    let ended = match Place::of(&args.dir)? {
+        Some(_) if args.prefix.is_some() => {
+            return Err(Failure::usage(
+                "files in a server's own tree stay where they are; leave the prefix out",
+            ));
+        }
+        Some(place) => place.import(&mut tally),
+        None => import_over_the_wire(args, &mut tally).await,
+    };
+    tally.end();
     ended?;
     match tally.refused {
         0 => Ok(()),
         refused => Err(Failure::no(format!("{refused} files were not imported"))),
     }
+}
+
+async fn import_over_the_wire(args: &ImportArgs, tally: &mut Tally) -> Result<(), Failure> {
+    let prefix = args.prefix.clone().unwrap_or_else(DocPath::root);
+    let found = walk(&args.dir, &prefix);
+    tally.hidden = found.hidden;
+    tally.expect(found.items.len() + found.refused.len());
+    for (file, reason) in found.refused {
+        tally.count(&file.to_string_lossy(), &Outcome::Refused(reason))?;
+    }
+    let client = Arc::new(args.connection.client()?);
+    let ended = import(found.items, args.update, &client, tally).await;
+    client.close().await;
+    ended
 }
 
 async fn import(
@@ -91,7 +118,7 @@ async fn import(
         if under_way.len() == UNDER_WAY_MAX
             && let Some(placed) = under_way.join_next().await
         {
-            tally.count(flat(placed)?)?;
+            tally.count_placed(flat(placed)?)?;
         }
         let known = directory.entry(client, &item.path).await?;
         let client = Arc::clone(client);
@@ -101,7 +128,7 @@ async fn import(
         });
     }
     while let Some(placed) = under_way.join_next().await {
-        tally.count(flat(placed)?)?;
+        tally.count_placed(flat(placed)?)?;
     }
     Ok(())
 }
@@ -157,26 +184,37 @@ async fn list(client: &Client, dir: &DocPath) -> Result<BTreeMap<String, Entry>,
 /// What became of the files.
 struct Tally {
     created: usize,
-    unchanged: usize,
+    hidden: usize,
     refused: usize,
+    unchanged: usize,
     output: Output,
     meter: Meter,
 }
 
 impl Tally {
-    fn new(total: usize, json: bool) -> Self {
+    fn new(json: bool) -> Self {
         Self {
             created: 0,
-            unchanged: 0,
+            hidden: 0,
             refused: 0,
+            unchanged: 0,
             output: Output::new(json),
-            meter: Meter::new(total),
+            meter: Meter::new(),
         }
     }
 
-    fn count(&mut self, (path, outcome): Placed) -> Result<(), Failure> {
+    /// Says how many files there are.
+    const fn expect(&mut self, total: usize) {
+        self.meter.expect(total);
+    }
+
+    fn count_placed(&mut self, (path, outcome): Placed) -> Result<(), Failure> {
+        self.count(path.as_str(), &outcome)
+    }
+
+    fn count(&mut self, name: &str, outcome: &Outcome) -> Result<(), Failure> {
         self.meter.advance();
-        let (word, reason) = match &outcome {
+        let (word, reason) = match outcome {
             Outcome::Created => ("created", None),
             Outcome::Unchanged => ("unchanged", None),
             Outcome::Updated => ("updated", None),
@@ -185,41 +223,30 @@ impl Tally {
         match outcome {
             Outcome::Created | Outcome::Updated => self.created += 1,
             Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Refused(ref reason) => self.say_refused(path.as_str(), reason),
+            Outcome::Refused(reason) => {
+                self.refused += 1;
+                self.meter.clear();
+                eprintln!("tidings: {}: {}", printable(name), printable(reason));
+            }
         }
-        self.print(path.as_str(), word, reason)
-    }
-
-    fn refuse_file(&mut self, file: &Path, reason: &str) -> Result<(), Failure> {
-        let name = file.to_string_lossy();
-        self.say_refused(&name, reason);
-        self.print(&name, "refused", Some(reason))
-    }
-
-    fn say_refused(&mut self, name: &str, reason: &str) {
-        self.refused += 1;
-        self.meter.clear();
-        eprintln!("tidings: {}: {}", printable(name), printable(reason));
-    }
-
-    /// Only scripts are told of each file; a person sees the count and what went wrong.
-    fn print(&mut self, name: &str, outcome: &str, reason: Option<&str>) -> Result<(), Failure> {
+        // Only scripts are told of each file; a person sees the count and what went wrong.
         if !self.output.is_json() {
             return Ok(());
         }
         let record = Record {
             name,
-            outcome,
+            outcome: word,
             reason,
         };
         self.output.line(&record, &[])
     }
 
-    fn end(&mut self, hidden: usize) {
+    fn end(&mut self) {
         self.meter.clear();
         let (created, unchanged, refused) = (self.created, self.unchanged, self.refused);
         eprintln!("tidings: {created} imported, {unchanged} unchanged, {refused} refused");
-        if hidden > 0 {
+        if self.hidden > 0 {
+            let hidden = self.hidden;
             eprintln!("tidings: {hidden} hidden files and folders were passed over");
         }
     }

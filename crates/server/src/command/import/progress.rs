@@ -16,13 +16,18 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(total: usize) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             done: 0,
-            total,
+            total: 0,
             is_shown: io::stderr().is_terminal(),
             drawn: None,
         }
+    }
+
+    /// Says how many there are in all.
+    pub(super) const fn expect(&mut self, total: usize) {
+        self.total = total;
     }
 
     /// Counts one more.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use wire::DocPath;
 
 use super::Item;
-use crate::command::failure::Failure;
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -22,10 +21,7 @@ pub(super) struct Found {
 
 /// Finds the files below `dir`, which go below `prefix`. Links aren't followed: they may lead out
 /// of the folder, or round in a circle.
-pub(super) fn walk(dir: &Path, prefix: &DocPath) -> Result<Found, Failure> {
-    if !dir.is_dir() {
-        return Err(Failure::usage(format!("{} is no folder", dir.display())));
-    }
+pub(super) fn walk(dir: &Path, prefix: &DocPath) -> Found {
     let mut found = Found::default();
     let mut rest = vec![Item {
         path: prefix.clone(),
@@ -45,7 +41,7 @@ pub(super) fn walk(dir: &Path, prefix: &DocPath) -> Result<Found, Failure> {
         }
     }
     found.refused.sort_unstable();
-    Ok(found)
+    found
 }
 
 impl Found {
@@ -99,7 +95,7 @@ mod tests {
             fs::write(at(name), "x").unwrap();
         }
         std::os::unix::fs::symlink("/etc", at("out")).unwrap();
-        let found = walk(dir.path(), &DocPath::parse("/wiki").unwrap()).unwrap();
+        let found = walk(dir.path(), &DocPath::parse("/wiki").unwrap());
         let paths: Vec<_> = found.items.iter().map(|item| item.path.as_str()).collect();
         assert_eq!(
             paths,
