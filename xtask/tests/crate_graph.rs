@@ -11,7 +11,9 @@ const LAYERS: &[&str] = &[
     "tidings-journal",
     "tidings-auth",
     "tidings-documents",
+    "tidings-gate",
     "tidings-quic",
+    "tidings-web",
     "tidings-client",
     "tidings-server",
     "tidings-testkit",
@@ -25,6 +27,7 @@ const PURE: &[&str] = &[
     "tidings-feed",
     "tidings-storage",
     "tidings-journal",
+    "tidings-channels",
 ];
 
 /// What a crate of the core must not name.

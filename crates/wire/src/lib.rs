@@ -53,6 +53,6 @@ pub use metadata::{Metadata, MetadataError};
 pub use path::{DocPath, PathError, Target};
 pub use request::{Malformed, Request, RequestDecoder, RequestError, Unreadable};
 pub use response::{Response, ResponseError};
-pub use scope::{DocumentScope, Scope, ScopeError};
+pub use scope::{ChannelScope, DocumentScope, Scope, ScopeError, is_channel_name};
 pub use status::Status;
 pub use verb::Verb;

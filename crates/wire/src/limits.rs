@@ -1,6 +1,6 @@
-//! Every bound of the Mark wire, by name (P11).
+//! Every bound of the wire, by name (P11).
 //!
-//! The numbers are those of the September generation unless a comment says otherwise; a peer
+//! Those of Mark are the numbers of the September generation unless a comment says otherwise; a peer
 //! that passes one is refused, and nothing past it is kept in memory.
 
 use crate::cursor::Epoch;
@@ -57,6 +57,15 @@ pub const LOOKUP_ROWS_DEFAULT: usize = 10;
 
 /// Rows of a LOOKUP answer at most.
 pub const LOOKUP_ROWS_MAX: usize = 1000;
+
+/// Bytes of the name of a channel or of one of its params.
+pub const CHANNEL_NAME_LEN_MAX: usize = 64;
+
+/// Params that a scope of a channel may name.
+pub const CHANNEL_PARAMS_MAX: usize = 16;
+
+/// Bytes of the value of a channel's param: room for a UUID, a hash or a name, not for content.
+pub const CHANNEL_VALUE_LEN_MAX: usize = 128;
 
 const _: () = assert!(PATH_LEN_MAX < LINE_LEN_MAX);
 const _: () = assert!(PATH_LEN_MAX <= u16::MAX as usize);

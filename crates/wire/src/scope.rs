@@ -8,12 +8,18 @@ use thiserror::Error;
 
 use crate::path::{DocPath, PathError, Target};
 
+mod channel;
+
+pub use channel::{ChannelScope, is_channel_name};
+
 /// What a watch asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
     /// Documents: one, or everything under a prefix.
     Document(DocumentScope),
+    /// A declared channel.
+    Channel(ChannelScope),
 }
 
 /// One document, or all documents below a directory at any depth.
@@ -59,6 +65,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Document(scope) => write!(f, "doc:{scope}"),
+            Self::Channel(scope) => write!(f, "channel:{scope}"),
         }
     }
 }
@@ -74,7 +81,8 @@ impl FromStr for Scope {
             match kind {
                 "doc" if rest.starts_with("//") => return Err(ScopeError::World),
                 "doc" => rest,
-                "events" | "query" | "channel" | "hold" => return Err(ScopeError::Unserved),
+                "channel" => return rest.parse().map(Self::Channel),
+                "events" | "query" | "hold" => return Err(ScopeError::Unserved),
                 _ => return Err(ScopeError::Kind),
             }
         };
@@ -86,14 +94,17 @@ impl FromStr for Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ScopeError {
+    /// What follows `channel:` names no channel: its name, its params or their number is bad.
+    #[error("a channel is written channel:name?param=value")]
+    Channel,
     /// The text is neither a path nor begins with a known kind.
-    #[error("a scope is a path such as /notes/ or begins with `doc:`")]
+    #[error("a scope is a path such as /notes/ or begins with `doc:` or `channel:`")]
     Kind,
     /// The path of a `doc:` scope is no path.
     #[error(transparent)]
     Path(#[from] PathError),
     /// The kind is known, but nothing here serves it.
-    #[error("this version serves scopes of documents alone")]
+    #[error("this version serves documents and channels alone")]
     Unserved,
     /// A world is named where there is only one.
     #[error("this server has one world; write doc:/path")]
@@ -120,7 +131,9 @@ mod tests {
     #[test]
     fn a_trailing_slash_asks_for_everything_below() {
         let contains = |text: &str, path: &str| {
-            let Scope::Document(scope) = scope(text);
+            let Scope::Document(scope) = scope(text) else {
+                panic!("{text} names documents");
+            };
             scope.contains(&DocPath::parse(path).unwrap())
         };
         assert!(contains("/notes/", "/notes/a/b.md"));
@@ -129,6 +142,13 @@ mod tests {
         assert!(contains("/notes", "/notes"));
         assert!(contains("/", "/a.md"));
         assert!(!contains("/notes/", "/notes2/a.md"));
+    }
+
+    #[test]
+    fn a_channel_is_told_by_its_canonical_text() {
+        let text = "channel:room?id=42&team=a%20b";
+        assert_eq!(scope("channel:room?team=a b&id=42").to_string(), text);
+        assert_eq!(scope(text).to_string(), text);
     }
 
     #[test]
@@ -143,7 +163,7 @@ mod tests {
             ("doc://world/notes", ScopeError::World),
             ("events:orders", ScopeError::Unserved),
             ("query:open", ScopeError::Unserved),
-            ("channel:room", ScopeError::Unserved),
+            ("channel:", ScopeError::Channel),
             ("hold:x", ScopeError::Unserved),
         ];
         for (text, error) in cases {
