@@ -1,7 +1,7 @@
 //! Every bound of the wire, by name (P11).
 //!
-//! Those of Mark are the numbers of the September generation unless a comment says otherwise; a peer
-//! that passes one is refused, and nothing past it is kept in memory.
+//! Those of Mark are the numbers of the September generation unless a comment says otherwise. A
+//! peer that passes one is refused, and nothing past it is kept in memory.
 
 use crate::cursor::Epoch;
 use crate::path::DocPath;
