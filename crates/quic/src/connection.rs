@@ -8,14 +8,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use gate::{Network, Phase, Seat};
 use quinn::{ConnectionError, VarInt};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::{Instrument, debug, debug_span};
 
-use crate::admission::Seat;
-use crate::drain::Phase;
 use crate::face::Face;
-use crate::network::Network;
 use crate::request;
 use crate::watch::{Opening, Serving};
 

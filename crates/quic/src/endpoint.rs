@@ -8,6 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gate::Certificate;
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
 use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
 use rustls::crypto::aws_lc_rs;
@@ -15,7 +16,6 @@ use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 use tracing::info;
 
-use crate::certificate::Certificate;
 use crate::limits::Limits;
 
 /// The protocol's name in the handshake.

@@ -7,17 +7,14 @@ use std::time::Instant;
 use auth::Authority;
 use documents::{Change, FileStore};
 use feed::Feed;
+use gate::{Admission, Buckets, Network, Phase, Rate, Window};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::admission::Admission;
-use crate::drain::{Phase, Window};
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::network::Network;
-use crate::rate::{Buckets, Rate};
 
 /// What every serving task follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +64,7 @@ impl Face {
             phase: Phase::Serving,
         };
         let face = Arc::new(Self {
-            admission: Admission::new(&limits, now),
+            admission: Admission::new(limits.bounds(), now),
             answers: Semaphore::new(limits.answer_bytes),
             feed: store.feed().clone(),
             handler: Handler::new(store, authority.clone(), Timestamp::now),

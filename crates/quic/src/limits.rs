@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use gate::{Bounds, Over};
 use thiserror::Error;
 
 /// The bounds of one Mark listener. `Default` is meant for production.
@@ -101,6 +102,17 @@ impl Limits {
     /// Watches that one connection may have: half of its streams, at least one.
     pub fn watches_per_connection(&self) -> usize {
         (self.streams_max as usize / 2).max(1)
+    }
+
+    /// The bounds of admission.
+    pub(crate) const fn bounds(&self) -> Bounds {
+        Bounds {
+            accepts_per_second: self.accepts_per_second,
+            connections: self.connections,
+            connections_per_address: self.connections_per_address,
+            handshakes: self.handshakes,
+            handshakes_unproved: self.handshakes_unproved,
+        }
     }
 
     /// Refuses values that can't work, alone or together.
@@ -225,6 +237,17 @@ impl Limit {
             Self::Watches => "watches",
             Self::WatchesPerConnection => "watches_per_connection",
             Self::WriteStall => "write_stall",
+        }
+    }
+}
+
+impl From<Over> for Limit {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Accepts => Self::Accepts,
+            Over::Connections => Self::Connections,
+            Over::ConnectionsPerAddress => Self::ConnectionsPerAddress,
+            Over::Handshakes => Self::Handshakes,
         }
     }
 }

@@ -236,13 +236,20 @@ pub(crate) async fn send(client: &Client, reply: &mut Reply, response: &Response
     let mut head = BytesMut::new();
     response.encode_head_into(&mut head);
     let len = head.len() + response.body.len();
+    let mut chunks = [head.freeze(), response.body.clone()];
+    let mut stopped = std::pin::pin!(reply.stopped());
     let writing = async {
-        reply
-            .write(&mut [head.freeze(), response.body.clone()])
-            .await?;
+        tokio::select! {
+            written = reply.write(&mut chunks) => written?,
+            // A write that the connection's window blocks doesn't notice this by itself.
+            _ = &mut stopped => {
+                reply.reset(NO_FAULT);
+                return Ok(());
+            }
+        }
         reply.finish();
         face.metrics.answer_bytes.inc_by(len as u64);
-        let _ = reply.stopped().await;
+        let _ = stopped.await;
         Ok::<_, quinn::WriteError>(())
     };
     match tokio::time::timeout(timeout, writing).await {

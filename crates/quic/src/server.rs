@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use auth::Authority;
 use documents::FileStore;
+use gate::{Certificate, CertificateError, Network, Phase, Seat, Verdict};
 use prometheus_client::registry::Registry;
 use quinn::{Incoming, VarInt};
 use thiserror::Error;
@@ -19,15 +20,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::admission::{Seat, Verdict};
-use crate::certificate::{Certificate, CertificateError};
 use crate::connection;
-use crate::drain::Phase;
 use crate::endpoint::{self, EndpointError};
 use crate::face::Face;
 use crate::limits::{Limit, Limits, LimitsError};
 use crate::metrics::Metrics;
-use crate::network::Network;
 
 /// The code and the reason with which connections are closed at the end.
 const CLOSED: VarInt = VarInt::from_u32(0);
@@ -134,8 +131,8 @@ impl MarkServer {
                 // It fails only for an address that is proved already.
                 let _ = incoming.retry();
             }
-            Verdict::Refuse(limit) => {
-                self.face.metrics.refused(limit);
+            Verdict::Refuse(over) => {
+                self.face.metrics.refused(over.into());
                 incoming.refuse();
             }
         }

@@ -23,11 +23,11 @@ mod wakes;
 use std::sync::Arc;
 
 use auth::WatchRight;
+use gate::Phase;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wire::{Cursor, DocumentScope, Request, Response, Verb};
 
 use crate::connection::{Client, OpenStream};
-use crate::drain::Phase;
 use crate::face::Face;
 use crate::handler::{self, bad_request, denied, reserved_hash};
 use crate::limits::Limit;

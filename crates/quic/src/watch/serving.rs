@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use feed::{Outlet, Refused, Token};
+use gate::Phase;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tracing::debug;
@@ -23,7 +24,6 @@ use super::schedule::{Alarm, Schedule};
 use super::stream::{Moment, Progress, Watch, feed_scope};
 use super::wakes::Wakes;
 use super::{Opening, block};
-use crate::drain::Phase;
 use crate::face::{Face, Signal};
 use crate::metrics::BlockKind;
 use crate::reply::STALLED;

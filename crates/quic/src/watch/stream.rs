@@ -15,13 +15,13 @@ use auth::{Denied, Grants, WatchRight};
 use bytes::Bytes;
 use documents::Change;
 use feed::{Encoding, Next, Subscription};
+use gate::Window;
 use jiff::Timestamp;
 use quinn::{StoppedError, VarInt};
 use wire::{Control, GapReason, Status};
 
 use super::wakes::StreamWaker;
 use super::{Opening, Seats, block};
-use crate::drain::Window;
 use crate::face::Face;
 use crate::limits::Limit;
 use crate::metrics::{BlockKind, WatchEnd};

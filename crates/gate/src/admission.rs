@@ -10,76 +10,98 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::limits::{Limit, Limits};
 use crate::network::Network;
 use crate::rate::{Bucket, Rate};
 
+/// How many may come.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Dials let in per second; 0 is no limit.
+    pub accepts_per_second: u32,
+    /// Open connections.
+    pub connections: usize,
+    /// Open connections of one network.
+    pub connections_per_address: usize,
+    /// Handshakes in progress.
+    pub handshakes: usize,
+    /// Handshakes in progress from which on a dialler must prove its address first.
+    pub handshakes_unproved: usize,
+}
+
+/// The bound that a dial was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Too many dials in this second.
+    Accepts,
+    /// Too many connections.
+    Connections,
+    /// Too many connections of one network.
+    ConnectionsPerAddress,
+    /// Too many handshakes in progress.
+    Handshakes,
+}
+
 /// The counts of all open connections and handshakes. A cheap handle: clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Admission(Arc<Mutex<Counts>>);
+pub struct Admission(Arc<Mutex<Counts>>);
 
 #[derive(Debug)]
 struct Counts {
     accepts: Bucket,
     accept_rate: Rate,
     connections: usize,
-    connections_max: usize,
+    bounds: Bounds,
     handshakes: usize,
-    handshakes_max: usize,
-    handshakes_unproved: usize,
     networks: HashMap<Network, usize>,
-    per_network_max: usize,
 }
 
 /// What to do with a dial.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Shake hands; the seat is theirs.
     Admit(Seat),
     /// Ask for a proof of the address first.
     Prove,
     /// Refuse, over this bound.
-    Refuse(Limit),
+    Refuse(Over),
 }
 
 impl Admission {
-    pub(crate) fn new(limits: &Limits, now: Instant) -> Self {
+    /// Nobody is in yet.
+    pub fn new(bounds: Bounds, now: Instant) -> Self {
         let accept_rate = Rate {
-            per_second: limits.accepts_per_second,
-            burst: limits.accepts_per_second,
+            per_second: bounds.accepts_per_second,
+            burst: bounds.accepts_per_second,
         };
         Self(Arc::new(Mutex::new(Counts {
             accepts: Bucket::new(accept_rate, now),
             accept_rate,
             connections: 0,
-            connections_max: limits.connections,
+            bounds,
             handshakes: 0,
-            handshakes_max: limits.handshakes,
-            handshakes_unproved: limits.handshakes_unproved,
             networks: HashMap::new(),
-            per_network_max: limits.connections_per_address,
         })))
     }
 
     /// Decides on a dial from `network` whose address is `proved` or only claimed.
-    pub(crate) fn dial(&self, network: Network, proved: bool, now: Instant) -> Verdict {
+    pub fn dial(&self, network: Network, proved: bool, now: Instant) -> Verdict {
         let mut counts = self.counts();
         let theirs = counts.networks.get(&network).copied().unwrap_or_default();
-        if counts.connections >= counts.connections_max {
-            return Verdict::Refuse(Limit::Connections);
+        if counts.connections >= counts.bounds.connections {
+            return Verdict::Refuse(Over::Connections);
         }
-        if theirs >= counts.per_network_max {
-            return Verdict::Refuse(Limit::ConnectionsPerAddress);
+        if theirs >= counts.bounds.connections_per_address {
+            return Verdict::Refuse(Over::ConnectionsPerAddress);
         }
-        if counts.handshakes >= counts.handshakes_max {
-            return Verdict::Refuse(Limit::Handshakes);
+        if counts.handshakes >= counts.bounds.handshakes {
+            return Verdict::Refuse(Over::Handshakes);
         }
-        if !proved && counts.handshakes >= counts.handshakes_unproved {
+        if !proved && counts.handshakes >= counts.bounds.handshakes_unproved {
             return Verdict::Prove;
         }
         let rate = counts.accept_rate;
         if !counts.accepts.take(rate, now) {
-            return Verdict::Refuse(Limit::Accepts);
+            return Verdict::Refuse(Over::Accepts);
         }
         counts.connections += 1;
         counts.handshakes += 1;
@@ -98,7 +120,7 @@ impl Admission {
 
 /// One connection's place; dropping it gives the place back.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub struct Seat {
     admission: Admission,
     network: Network,
     shaking_hands: bool,
@@ -106,14 +128,14 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// The handshake is over; the next dial may begin its own.
-    pub(crate) fn established(&mut self) {
+    pub fn established(&mut self) {
         if std::mem::take(&mut self.shaking_hands) {
             self.admission.counts().handshakes -= 1;
         }
     }
 
     /// Who sits here.
-    pub(crate) fn network(&self) -> Network {
+    pub fn network(&self) -> Network {
         self.network
     }
 }
@@ -138,13 +160,13 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    fn limits() -> Limits {
-        Limits {
+    const fn bounds() -> Bounds {
+        Bounds {
+            accepts_per_second: 0,
             connections: 4,
             connections_per_address: 3,
             handshakes: 2,
             handshakes_unproved: 1,
-            ..Limits::default()
         }
     }
 
@@ -162,7 +184,7 @@ mod tests {
         }
     }
 
-    fn refusal(admission: &Admission, last: u8) -> Limit {
+    fn refusal(admission: &Admission, last: u8) -> Over {
         match admission.dial(network(last), true, Instant::now()) {
             Verdict::Refuse(limit) => limit,
             verdict => panic!("{verdict:?}"),
@@ -171,11 +193,11 @@ mod tests {
 
     #[test]
     fn connections_are_bounded_per_address_and_together_and_come_back() {
-        let admission = Admission::new(&limits(), Instant::now());
+        let admission = Admission::new(bounds(), Instant::now());
         let mut seats: Vec<_> = (0..3).map(|_| seat(&admission, 1)).collect();
-        assert_eq!(refusal(&admission, 1), Limit::ConnectionsPerAddress);
+        assert_eq!(refusal(&admission, 1), Over::ConnectionsPerAddress);
         seats.push(seat(&admission, 2));
-        assert_eq!(refusal(&admission, 3), Limit::Connections);
+        assert_eq!(refusal(&admission, 3), Over::Connections);
         seats.clear();
         seats.push(seat(&admission, 1));
         assert_eq!(admission.counts().networks.len(), 1);
@@ -184,14 +206,14 @@ mod tests {
     // T47
     #[test]
     fn under_pressure_a_stranger_proves_its_address_and_above_the_bound_is_refused() {
-        let admission = Admission::new(&limits(), Instant::now());
+        let admission = Admission::new(bounds(), Instant::now());
         let first = admission.dial(network(1), false, Instant::now());
         assert!(matches!(first, Verdict::Admit(_)));
         let second = admission.dial(network(2), false, Instant::now());
         assert!(matches!(second, Verdict::Prove));
         let second = admission.dial(network(2), true, Instant::now());
         assert!(matches!(second, Verdict::Admit(_)));
-        assert_eq!(refusal(&admission, 3), Limit::Handshakes);
+        assert_eq!(refusal(&admission, 3), Over::Handshakes);
         drop(first);
         seat(&admission, 3);
     }

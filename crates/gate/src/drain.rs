@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Where the server is on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Everything is served.
     Serving,
     /// No new watch; those that run are told `closing` within the window.
@@ -19,7 +19,7 @@ pub(crate) enum Phase {
 
 /// The times over which the watches of a drain leave and come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     began: Instant,
     leaving: Duration,
     returning: Duration,
@@ -36,12 +36,7 @@ const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Window {
     /// A window for `watches`, which grows by `step` with each and leaves within `leaving_max`.
-    pub(crate) fn new(
-        began: Instant,
-        watches: usize,
-        step: Duration,
-        leaving_max: Duration,
-    ) -> Self {
+    pub fn new(began: Instant, watches: usize, step: Duration, leaving_max: Duration) -> Self {
         let grown = step.saturating_mul(u32::try_from(watches).unwrap_or(u32::MAX));
         Self {
             began,
@@ -51,18 +46,18 @@ impl Window {
     }
 
     /// When the watch that drew `ticket` is told to leave.
-    pub(crate) fn leaves_at(&self, ticket: u64) -> Instant {
+    pub fn leaves_at(&self, ticket: u64) -> Instant {
         self.began + self.leaving.mul_f64(place(ticket))
     }
 
     /// How long that watch is asked to stay away.
-    pub(crate) fn returns_after(&self, ticket: u64) -> Duration {
+    pub fn returns_after(&self, ticket: u64) -> Duration {
         // Those who leave late come back late: the two spreads add up instead of mixing.
         RETURN_AFTER + self.returning.mul_f64(place(ticket))
     }
 
     /// When the last watch was told.
-    pub(crate) fn ends_at(&self) -> Instant {
+    pub fn ends_at(&self) -> Instant {
         self.began + self.leaving
     }
 }

@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// The part of an address that its owner can't vary at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Network(IpAddr);
+pub struct Network(IpAddr);
 
 /// A subscriber is given this much of IPv6 and may change the rest with every packet.
 const HOST_BITS: u32 = 64;
 
 impl Network {
     /// The network of `addr`; an IPv4 address in IPv6 clothing counts as IPv4.
-    pub(crate) fn of(addr: IpAddr) -> Self {
+    pub fn of(addr: IpAddr) -> Self {
         match addr.to_canonical() {
             v4 @ IpAddr::V4(_) => Self(v4),
             IpAddr::V6(v6) => {

@@ -11,22 +11,23 @@ use crate::network::Network;
 
 /// A bucket of `burst` tokens that gains `per_second`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// Tokens gained per second; 0 is no limit.
-    pub(crate) per_second: u32,
+    pub per_second: u32,
     /// Tokens that fit.
-    pub(crate) burst: u32,
+    pub burst: u32,
 }
 
+/// One bucket; its rate is its owner's, so that a bucket is two words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     tokens: f64,
     filled: Instant,
 }
 
 impl Bucket {
     /// A full bucket.
-    pub(crate) fn new(rate: Rate, now: Instant) -> Self {
+    pub fn new(rate: Rate, now: Instant) -> Self {
         Self {
             tokens: f64::from(rate.burst),
             filled: now,
@@ -34,7 +35,7 @@ impl Bucket {
     }
 
     /// Takes one token if there is one.
-    pub(crate) fn take(&mut self, rate: Rate, now: Instant) -> bool {
+    pub fn take(&mut self, rate: Rate, now: Instant) -> bool {
         if rate.per_second == 0 {
             return true;
         }
@@ -62,7 +63,7 @@ impl Bucket {
 
 /// The buckets of all networks.
 #[derive(Debug)]
-pub(crate) struct Buckets {
+pub struct Buckets {
     rate: Rate,
     networks_max: usize,
     networks: HashMap<Network, Bucket>,
@@ -77,7 +78,7 @@ const SWEEP_INTERVAL_SECS: f64 = 1.0;
 
 impl Buckets {
     /// No bucket yet.
-    pub(crate) fn new(rate: Rate, networks_max: usize, now: Instant) -> Self {
+    pub fn new(rate: Rate, networks_max: usize, now: Instant) -> Self {
         Self {
             rate,
             networks_max,
@@ -88,7 +89,7 @@ impl Buckets {
     }
 
     /// Takes one of `network`'s tokens if there is one.
-    pub(crate) fn take(&mut self, network: Network, now: Instant) -> bool {
+    pub fn take(&mut self, network: Network, now: Instant) -> bool {
         if self.rate.per_second == 0 {
             return true;
         }

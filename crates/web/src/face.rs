@@ -1,0 +1,139 @@
+//! What all connections of one web listener share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use auth::Authority;
+use documents::FileStore;
+use gate::{Admission, Buckets, Network, Phase, Rate, Window};
+use jiff::Timestamp;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::origin::Origins;
+
+/// What everything that is held follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signal {
+    /// The revision of the grants: when it moves, each held stream is asked for its right again.
+    pub(crate) grants: u64,
+    pub(crate) phase: Phase,
+}
+
+#[derive(Debug)]
+pub(crate) struct Face {
+    pub(crate) admission: Admission,
+    /// Bytes of answers that may wait for their readers.
+    pub(crate) answers: Arc<Semaphore>,
+    pub(crate) authority: Authority,
+    /// Connections: what a drain waits for at its end.
+    pub(crate) connections: TaskTracker,
+    /// Streams that are held, whichever way: what a drain waits for before its end.
+    pub(crate) held: TaskTracker,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) origins: Origins,
+    /// Slots of requests that are worked on.
+    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) signal: watch::Sender<Signal>,
+    /// Cancelled with [`Phase::Stopping`]. Apart from the signal, so that an idle connection isn't
+    /// woken for whatever else that says.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) store: FileStore,
+    pub(crate) uploads: Arc<Semaphore>,
+    rates: Mutex<Buckets>,
+    tickets: AtomicU64,
+}
+
+impl Face {
+    pub(crate) fn new(
+        limits: Limits,
+        origins: Origins,
+        store: FileStore,
+        authority: Authority,
+        metrics: Metrics,
+        now: Instant,
+    ) -> Arc<Self> {
+        let rate = Rate {
+            per_second: limits.rate_per_second,
+            burst: limits.rate_burst,
+        };
+        let start = Signal {
+            grants: authority.revision(),
+            phase: Phase::Serving,
+        };
+        let face = Arc::new(Self {
+            admission: Admission::new(limits.bounds(), now),
+            answers: Arc::new(Semaphore::new(limits.answer_bytes)),
+            connections: TaskTracker::new(),
+            held: TaskTracker::new(),
+            metrics,
+            origins,
+            rates: Mutex::new(Buckets::new(rate, limits.rate_addresses, now)),
+            requests: Arc::new(Semaphore::new(limits.requests)),
+            signal: watch::Sender::new(start),
+            stopping: CancellationToken::new(),
+            store,
+            tickets: AtomicU64::new(0),
+            uploads: Arc::new(Semaphore::new(limits.uploads)),
+            authority,
+            limits,
+        });
+        face.follow_grants();
+        face
+    }
+
+    fn follow_grants(self: &Arc<Self>) {
+        // The authority outlives a listener and must not keep it alive.
+        let face = Arc::downgrade(self);
+        self.authority.on_change(move || {
+            if let Some(face) = face.upgrade() {
+                let grants = face.authority.revision();
+                face.signal.send_modify(|signal| signal.grants = grants);
+            }
+        });
+    }
+
+    /// Takes one of the requests that `network` may make now.
+    pub(crate) fn take_rate(&self, network: Network, now: Instant) -> bool {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.take(network, now)
+    }
+
+    /// The time by the clock that expiries go by.
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// Where the server is on its way out.
+    pub(crate) fn phase(&self) -> Phase {
+        self.signal.borrow().phase
+    }
+
+    /// Goes on to `phase`.
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.signal.send_modify(|signal| signal.phase = phase);
+        if phase == Phase::Stopping {
+            self.stopping.cancel();
+        }
+    }
+
+    /// The window of a drain that begins at `now`.
+    pub(crate) fn window(&self, now: Instant) -> Window {
+        let Limits {
+            closing_step,
+            closing_window_max,
+            ..
+        } = self.limits;
+        Window::new(now, self.held.len(), closing_step, closing_window_max)
+    }
+
+    /// The next place in the order of leaving.
+    pub(crate) fn ticket(&self) -> u64 {
+        self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,28 @@
+//! The web faces: the HTTP API, SSE, NDJSON and WebSocket on one TCP listener.
+//!
+//! [`WebServer`] binds a socket and serves HTTP/1 and HTTP/2 over a [`documents::FileStore`],
+//! under the rights of an [`auth::Authority`]. From the outside in: `server` accepts and leaves,
+//! `connection` speaks HTTP, `origin` refuses foreign pages, `router` finds the route in the one
+//! table of `routes`, and its handler answers. A stream that is held is taken out of HTTP
+//! altogether (`held`), since then its only cost is its socket. [`Limits`] names every bound.
+
+mod answer;
+mod call;
+mod connection;
+mod face;
+mod fault;
+mod held;
+mod limits;
+mod metrics;
+mod origin;
+mod pipe;
+mod query;
+mod route;
+mod router;
+mod routes;
+mod server;
+mod whoami;
+
+pub use limits::{Limits, LimitsError};
+pub use origin::{Origins, OriginsError};
+pub use server::{BindError, Config, WebServer};

@@ -1,0 +1,12 @@
+//! The one table of routes.
+
+use crate::route::Route;
+use crate::whoami;
+
+/// The rows by the noun they are about.
+const TABLES: &[&[Route]] = &[whoami::ROUTES];
+
+/// Every row.
+pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
+    TABLES.iter().copied().flatten()
+}
