@@ -5,6 +5,7 @@
 //! packets. Dropping the link ends it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -115,21 +116,24 @@ async fn run(socket: Arc<UdpSocket>, server: SocketAddr, faults: Arc<Faults>) {
         let Ok((len, client)) = socket.recv_from(&mut buf).await else {
             continue;
         };
-        if !upstreams.contains_key(&client) {
-            let Ok(upstream) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await else {
-                continue;
-            };
-            let upstream = Arc::new(upstream);
-            answers.spawn(answer(
-                Arc::clone(&upstream),
-                Arc::clone(&socket),
-                client,
-                faults.clone(),
-            ));
-            upstreams.insert(client, upstream);
-        }
+        let upstream = match upstreams.entry(client) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let Ok(upstream) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await else {
+                    continue;
+                };
+                let upstream = Arc::new(upstream);
+                answers.spawn(answer(
+                    Arc::clone(&upstream),
+                    Arc::clone(&socket),
+                    client,
+                    Arc::clone(&faults),
+                ));
+                entry.insert(upstream)
+            }
+        };
         for _ in 0..faults.copies() {
-            let _lost_anyway = upstreams[&client].send_to(&buf[..len], server).await;
+            let _lost_anyway = upstream.send_to(&buf[..len], server).await;
         }
     }
 }

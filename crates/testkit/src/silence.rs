@@ -192,8 +192,10 @@ impl Checker {
     pub fn verify(&self) -> Result<Report, Broken> {
         let log = lock(&self.0);
         let positions = log.positions()?;
-        let mut report = Report::default();
-        report.commits = log.acknowledged().count();
+        let mut report = Report {
+            commits: log.acknowledged().count(),
+            ..Report::default()
+        };
         for watcher in &log.watchers {
             log.verify_watcher(watcher, &positions, &mut report)
                 .map_err(|Broken(why)| Broken(format!("watcher {}: {why}", watcher.label)))?;
@@ -489,7 +491,8 @@ mod tests {
 
     #[test]
     fn lies_of_a_server_are_found() {
-        let cases: [(&str, fn(&Checker, &Watcher)); 4] = [
+        type Lie = fn(&Checker, &Watcher);
+        let cases: [(&str, Lie); 4] = [
             ("written by nobody", |_, w| {
                 w.change(at(1), Fact::new("/x.md", 1, "publish"))
             }),
