@@ -1,5 +1,7 @@
 //! The certificate that is made on the first run, and one that is read again.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 mod world;
 
 use std::fs;

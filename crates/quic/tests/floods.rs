@@ -1,5 +1,7 @@
 //! More dials, handshakes and connections than are wanted (T27, T47).
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 mod world;
 
 use std::future::poll_fn;
@@ -67,6 +69,20 @@ async fn dials_over_the_rate_are_refused() {
         }
     }
     assert!(refused >= 4, "{refused} of 8 were refused");
+}
+
+// T47
+#[tokio::test]
+async fn under_pressure_a_client_proves_its_address_and_gets_in() {
+    let careful = Limits {
+        handshakes_unproved: 0,
+        ..limits()
+    };
+    let world = World::open(careful).await;
+    let client = world.dial().await;
+    let health = client.get(Verb::Fetch, "/health").await;
+    assert_eq!(health.status, Status::Ok);
+    assert_eq!(world.metric("tidings_mark_address_proofs_total"), 1);
 }
 
 // T47

@@ -1,5 +1,7 @@
 //! Requests that are slow, half, too large or too many, and what becomes of their neighbours.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 mod world;
 
 use std::time::Duration;

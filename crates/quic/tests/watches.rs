@@ -1,5 +1,7 @@
 //! WATCH as its client sees it, over a real connection.
 
+#![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
+
 mod world;
 
 use std::time::Duration;

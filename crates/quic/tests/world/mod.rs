@@ -167,8 +167,8 @@ impl World {
     }
 
     /// Waits until the server has left.
-    pub async fn left(self) {
-        within(self.serving).await.unwrap();
+    pub async fn left(&mut self) {
+        within(&mut self.serving).await.unwrap();
     }
 
     /// The value of a metric line that begins with `name`.
