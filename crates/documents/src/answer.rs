@@ -19,6 +19,17 @@ pub enum Resolved {
     Version(DocPath, Option<u64>),
 }
 
+/// What a document is at, without its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// The current version.
+    pub version: u64,
+    /// The hash of its body.
+    pub hash: ContentHash,
+    /// The document is archived.
+    pub archived: bool,
+}
+
 /// What of a directory is wanted.
 #[derive(Clone, Debug)]
 pub struct ListRequest {

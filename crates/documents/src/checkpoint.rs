@@ -40,6 +40,15 @@ use crate::{PublisherMetadata, version_file};
 const MAGIC: &[u8; 8] = b"TIDEINDX";
 const FORMAT: u32 = 1;
 const CHECKSUM_LEN: usize = 4;
+/// The coarsest clock of a file system's times: one hundredth of a second, doubled for safety.
+const TICK_NANOS: i64 = 20_000_000;
+/// The stamp of no file: none has the number 0.
+const NO_STAMP: Stamp = Stamp {
+    len: 0,
+    modified: UnixNanos::new(0),
+    inode: 0,
+    changed: UnixNanos::new(0),
+};
 /// Some ten million documents; a file that is longer isn't ours.
 const FILE_LEN_MAX: u64 = 4 << 30;
 
@@ -81,9 +90,9 @@ impl Parts {
     pub(crate) fn checkpoint_if_due(&self) {
         let told = self.committer.told();
         {
-            let mut schedule = match self.checkpoints.try_lock() {
-                Ok(schedule) => schedule,
-                Err(_) => return,
+            // Whoever holds it writes one.
+            let Ok(mut schedule) = self.checkpoints.try_lock() else {
+                return;
             };
             if !schedule.is_due(told) {
                 return;
@@ -95,6 +104,12 @@ impl Parts {
         }
     }
 
+    /// The instant, by the file system's own clock, before which a stamp can be trusted.
+    fn settled_before(&self) -> io::Result<UnixNanos> {
+        let (_temp, file) = self.temps.write(b"", Mode::Private)?;
+        Ok(UnixNanos::new(file.stat()?.changed.get() - TICK_NANOS))
+    }
+
     /// Writes a checkpoint and lets the journal go of what neither it nor the ring needs.
     pub(crate) fn write_checkpoint(&self) -> io::Result<()> {
         let _one = self
@@ -102,9 +117,10 @@ impl Parts {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let epoch = self.committer.journal().epoch();
+        let settled = self.settled_before()?;
         let (seq, bytes) = self
             .committer
-            .at_rest(|seq, index| (seq, encode(epoch, seq, index)));
+            .at_rest(|seq, index| (seq, encode(epoch, seq, index, settled)));
         let (temp, _) = self.temps.write(&bytes, Mode::Private)?;
         temp.replace(Path::new(CHECKPOINT))?;
         self.storage.sync_dir(Path::new(OWN_DIR))?;
@@ -131,7 +147,9 @@ pub(crate) fn read(storage: &dyn Storage) -> io::Result<Option<Checkpoint>> {
     Ok(checkpoint)
 }
 
-fn encode(epoch: &Epoch, seq: Seq, index: &Index) -> Vec<u8> {
+/// Stamps from `settled` on are left out: a file that changes again within the same tick of the
+/// clock would bear the same stamp, so such files are read anew by the next opening.
+fn encode(epoch: &Epoch, seq: Seq, index: &Index, settled: UnixNanos) -> Vec<u8> {
     let mut out = Writer(Vec::new());
     out.0.extend_from_slice(MAGIC);
     out.u32(FORMAT);
@@ -140,7 +158,7 @@ fn encode(epoch: &Epoch, seq: Seq, index: &Index) -> Vec<u8> {
     out.u64(seq.get());
     out.u64(index.len() as u64);
     for document in index.documents() {
-        out.document(document);
+        out.document(document, settled);
     }
     let checksum = crc32c::crc32c(&out.0);
     out.u32(checksum);
@@ -193,7 +211,7 @@ impl Writer {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    fn document(&mut self, document: &Document) {
+    fn document(&mut self, document: &Document, settled: UnixNanos) {
         self.text(document.path().as_str());
         self.0.push(match document.standing() {
             Standing::Live => 0,
@@ -211,11 +229,11 @@ impl Writer {
         }
         self.u32(document.versions().len() as u32);
         for version in document.versions() {
-            self.version(version);
+            self.version(version, settled);
         }
     }
 
-    fn version(&mut self, version: &VersionEntry) {
+    fn version(&mut self, version: &VersionEntry, settled: UnixNanos) {
         self.u64(version.number);
         self.0.extend_from_slice(version.content_hash.as_bytes());
         self.0.extend_from_slice(version.file_hash.as_bytes());
@@ -223,10 +241,14 @@ impl Writer {
         let none = ContentHash::from_bytes([0; 32]);
         self.0
             .extend_from_slice(version.previous_hash.unwrap_or(none).as_bytes());
-        self.u64(version.stamp.len);
-        self.i64(version.stamp.modified.get());
-        self.u64(version.stamp.inode);
-        self.i64(version.stamp.changed.get());
+        let stamp = match version.stamp.changed < settled {
+            true => version.stamp,
+            false => NO_STAMP,
+        };
+        self.u64(stamp.len);
+        self.i64(stamp.modified.get());
+        self.u64(stamp.inode);
+        self.i64(stamp.changed.get());
     }
 }
 

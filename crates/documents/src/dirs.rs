@@ -57,7 +57,7 @@ impl Dirs {
         if self.durable().contains(dir) {
             return Ok(());
         }
-        let parent = dir.parent().unwrap_or(Path::new(""));
+        let parent = dir.parent().unwrap_or_else(|| Path::new(""));
         self.ensure(parent, is_known, made)?;
         match self.storage.create_dir(dir) {
             Ok(()) => made.push(dir.to_owned()),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use storage::Refusal;
 use thiserror::Error;
 use wire::DocPath;
 
@@ -19,7 +20,17 @@ pub enum ReadError {
     NotFound,
     /// The disk failed, or the stored bytes are no version file: this document's trouble alone.
     #[error("storage: {0}")]
-    Storage(#[from] io::Error),
+    Storage(#[source] io::Error),
+}
+
+/// A link in the way leads nowhere that may be seen; everything else is the disk's trouble.
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match Refusal::of(&error) {
+            Some(Refusal::Link | Refusal::Outside) => Self::NotFound,
+            _ => Self::Storage(error),
+        }
+    }
 }
 
 /// Why a write was refused. Nothing was stored and nothing told, whichever it is.
@@ -67,13 +78,23 @@ pub enum WriteError {
     Poisoned(String),
     /// The disk failed or is full. The document is as it was.
     #[error("storage: {0}")]
-    Storage(#[from] io::Error),
+    Storage(#[source] io::Error),
     /// The body would pass the limit of 1,048,576 bytes.
     #[error("content exceeds size limit of {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
+}
+
+/// A link in the way leads nowhere that may be written; everything else is the disk's trouble.
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        match Refusal::of(&error) {
+            Some(Refusal::Link | Refusal::Outside) => Self::NotFound,
+            _ => Self::Storage(error),
+        }
+    }
 }
 
 /// Why a data directory was not opened. Nothing of it was changed for the worse.

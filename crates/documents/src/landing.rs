@@ -105,12 +105,12 @@ impl Parts {
     /// Makes the version durable, readable and told. The caller holds the path's lock.
     pub(crate) fn land(
         &self,
-        landing: Landing<'_>,
+        landing: &Landing<'_>,
         still_allowed: StillAllowed<'_>,
     ) -> Result<Landed, WriteError> {
         let reservation = self.index().reserve(landing.path)?;
         let place = Place::of(landing.path);
-        self.check_link(&place, &landing)?;
+        self.check_link(&place, landing)?;
         let number = landing.number();
         let previous = landing
             .before
@@ -121,7 +121,7 @@ impl Parts {
         let mut undo = Undo::new(self);
         let (mut temp, file) = self.temps.write(&composed.bytes, Mode::Public)?;
         let link = self.temps.link(&place.link_text(number))?;
-        self.place_version(&mut temp, &place, &landing, &mut undo)?;
+        self.place_version(&mut temp, &place, landing, &mut undo)?;
         let committed = self
             .committer
             .begin(landing.record(&composed), still_allowed)?;

@@ -43,7 +43,8 @@ use jiff::Timestamp;
 use wire::{ContentHash, DocPath};
 
 pub use answer::{
-    ListEntry, ListPage, ListRequest, Outcome, Resolved, VersionsPage, VersionsRequest, Written,
+    Current, ListEntry, ListPage, ListRequest, Outcome, Resolved, VersionsPage, VersionsRequest,
+    Written,
 };
 pub use draft::{Draft, DraftError, MetadataError};
 pub use error::{OpenError, ReadError, WriteError};

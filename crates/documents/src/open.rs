@@ -80,7 +80,10 @@ pub(crate) fn open(
             journal
         }
         (_, reason) => {
-            tracing::warn!(reason = reason.as_deref(), "a new epoch begins");
+            match checkpoint {
+                Some(_) => tracing::warn!(reason = reason.as_deref(), "a new epoch begins"),
+                None => tracing::info!("the first epoch of this tree begins"),
+            }
             new_journal(&storage, &config)?
         }
     };
@@ -217,7 +220,13 @@ impl Tree {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, OpenError> {
         let mut documents = Vec::new();
-        scan::scan(storage, temps, &mut |found| documents.push(found))?;
+        scan::scan(storage, temps, &mut |found| {
+            documents.push(found);
+            if documents.len() % PROGRESS_EVERY == 0 {
+                let total = documents.len();
+                progress(Progress { done: 0, total });
+            }
+        })?;
         let total = documents.len();
         let mut tree = Self {
             cases: Vec::with_capacity(total),

@@ -9,7 +9,7 @@ use std::io;
 
 use wire::{ContentHash, DocPath};
 
-use crate::answer::{ListPage, ListRequest, Resolved, VersionsPage, VersionsRequest};
+use crate::answer::{Current, ListPage, ListRequest, Resolved, VersionsPage, VersionsRequest};
 use crate::index::{Document, Standing, VersionEntry};
 use crate::layout::Place;
 use crate::lookup::{Lookup, Matches};
@@ -48,6 +48,33 @@ impl FileStore {
             }
         }
         self.fetch_once(path, which)
+    }
+
+    /// The current version of the document at `path`, archived or not, without its body.
+    pub fn current(&self, path: &DocPath) -> Result<Current, ReadError> {
+        let known = {
+            let index = self.parts.index();
+            served(index.document(path))?.current().clone()
+        };
+        let file = Place::of(path).version(known.number);
+        if self.parts.storage.stat(&file)?.stamp() != known.stamp {
+            self.take_edit(path, known.number)?;
+        }
+        let index = self.parts.index();
+        let document = served(index.document(path))?;
+        Ok(Current {
+            version: document.current().number,
+            hash: document.current().content_hash,
+            archived: document.is_archived(),
+        })
+    }
+
+    /// The current version's number as the index has it, without a look at the disk, so that it
+    /// may be asked from a [`crate::StillAllowed`].
+    pub fn current_number(&self, path: &DocPath) -> Option<u64> {
+        let index = self.parts.index();
+        let document = index.document(path).filter(|document| is_served(document));
+        document.map(|document| document.current().number)
     }
 
     /// Reads a version with this content hash that the caller may read: the current one of a live

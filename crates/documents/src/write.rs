@@ -74,7 +74,7 @@ impl FileStore {
         draft.add_default_type();
         let mut landing = landing(Op::Publish, &draft, before);
         landing.adopts_flat = true;
-        let landed = self.parts.land(landing, &|| true)?;
+        let landed = self.parts.land(&landing, &|| true)?;
         Ok((created(&landed), landed.kept))
     }
 
@@ -144,7 +144,7 @@ impl FileStore {
         still_allowed: StillAllowed<'_>,
     ) -> Result<Written, WriteError> {
         let landing = landing(op, draft, before);
-        let landed = self.parts.land(landing, still_allowed)?;
+        let landed = self.parts.land(&landing, still_allowed)?;
         Ok(created(&landed))
     }
 

@@ -137,7 +137,7 @@ fn versions_in_flight(known: &Known) -> impl Iterator<Item = &InFlight> {
 
 impl Case<'_> {
     fn differs(&mut self, what: impl Into<String>) {
-        self.outcome.difference.get_or_insert(what.into());
+        self.outcome.difference.get_or_insert_with(|| what.into());
     }
 
     fn load(&mut self) -> io::Result<()> {

@@ -37,7 +37,7 @@ pub(super) fn mend(
     };
     let place = &found.place;
     for fix in &case.outcome.fixes {
-        tracing::warn!(path = %case.path, ?fix, "mending");
+        tracing::info!(path = %case.path, ?fix, "mending what was left unfinished");
         match fix {
             Fix::AdoptFlat(number) => {
                 landing::adopt_flat(storage, place, *number)?;
@@ -100,7 +100,7 @@ pub(super) fn take_back(journal: &Journal, seqs: &HashSet<Seq>) -> Result<(), Op
     let mut seqs: Vec<Seq> = seqs.iter().copied().collect();
     seqs.sort_unstable();
     for void in seqs {
-        tracing::warn!(seq = %void, "a write that never landed is taken back");
+        tracing::info!(seq = %void, "a write that never landed is taken back");
         let seq = journal.last().next();
         let ticket = journal.append(seq, &Record::Void(void).encode());
         ticket
