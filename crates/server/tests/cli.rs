@@ -10,27 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use tempfile::TempDir;
+use testkit::process::{ServerProcess, free_udp_port};
 
-/// A running server, ended with the test.
+/// A running server that lets everyone do everything, and a place for its clients.
 struct Server {
-    process: Child,
-    /// Kept open: a server whose stdout is gone would fail to print.
-    _stdout: BufReader<ChildStdout>,
-    url: String,
+    process: ServerProcess,
     dir: TempDir,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A UDP port that was free a moment ago.
-fn free_port() -> u16 {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port()
 }
 
 /// The binary with an empty environment and a home in `dir`.
@@ -46,44 +31,19 @@ fn tidings_in(dir: &Path) -> Command {
 
 impl Server {
     fn start() -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), free_port())
-    }
-
-    fn start_in(dir: TempDir, port: u16) -> Self {
-        let mut process = tidings_in(dir.path())
-            .args(["serve", "--dev", "--data", "data", "--admin", "127.0.0.1:0"])
-            .args(["--mark", &format!("127.0.0.1:{port}")])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stdout = BufReader::new(process.stdout.take().unwrap());
-        // What to type next is printed once the server answers.
-        let mut line = String::new();
-        while !line.contains("tidings publish") {
-            line.clear();
-            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the server ended");
-        }
+        let dir = tempfile::tempdir().unwrap();
+        let binary = env!("CARGO_BIN_EXE_tidings");
         Self {
-            process,
-            _stdout: stdout,
-            url: format!("mark://127.0.0.1:{port}"),
+            process: ServerProcess::start(binary, &dir.path().join("data"), &["--dev"]),
             dir,
         }
-    }
-
-    /// Stops it and gives its directory, for another one.
-    fn stop(mut self) -> TempDir {
-        terminate(&self.process);
-        assert!(self.process.wait().unwrap().success());
-        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = tidings_in(self.dir.path());
         command
             .args(args)
-            .env("TIDINGS_URL", &self.url)
+            .env("TIDINGS_URL", self.process.url())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -109,11 +69,7 @@ impl Server {
     }
 
     fn watch(&self, args: &[&str]) -> Watch {
-        let mut child = self
-            .command(&["watch"])
-            .args(args)
-            .spawn()
-            .unwrap();
+        let mut child = self.command(&["watch"]).args(args).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         while !line.contains("watching") {
@@ -166,10 +122,6 @@ fn signal(process: &Child, name: &str) {
         .args([name, &process.id().to_string()])
         .status();
     assert!(sent.unwrap().success());
-}
-
-fn terminate(process: &Child) {
-    signal(process, "-TERM");
 }
 
 fn stdout(output: &Output) -> String {
@@ -234,7 +186,7 @@ fn each_kind_of_no_has_its_exit_code_and_its_fix() {
     let append = server.run_with(&["append", "/none.md"], "x");
     assert_eq!(code(&append), 1);
     assert!(stderr(&append).contains("tidings publish /none.md"));
-    let silent = format!("mark://127.0.0.1:{}", free_port());
+    let silent = format!("mark://{}", free_udp_port());
     let unreachable = server.run(&["fetch", "/a.md", "--url", &silent]);
     assert_eq!(code(&unreachable), 3);
     assert!(stdout(&unreachable).is_empty());
@@ -296,25 +248,31 @@ fn a_gap_is_a_line_with_its_reason_and_can_fail_the_watch() {
     let args = ["watch", "/", "--since", "another:5", "--until-caught-up"];
     let told = server.run(&args);
     assert_eq!(code(&told), 0);
-    let fields: Vec<_> = stdout(&told).trim().split('\t').map(str::to_owned).collect();
+    let fields: Vec<_> = stdout(&told)
+        .trim()
+        .split('\t')
+        .map(str::to_owned)
+        .collect();
     assert_eq!((fields[1].as_str(), fields[5].as_str()), ("gap", "epoch"));
     let mut failing = args.to_vec();
     failing.extend(["--fail-on-gap", "--json"]);
     let failed = server.run(&failing);
     assert_eq!(code(&failed), 5);
     let line: serde_json::Value = serde_json::from_str(&stdout(&failed)).unwrap();
-    assert_eq!((&line["op"], &line["reason"]), (&"gap".into(), &"epoch".into()));
+    assert_eq!(
+        (&line["op"], &line["reason"]),
+        (&"gap".into(), &"epoch".into())
+    );
 }
 
 #[test]
 fn a_watch_goes_on_through_a_restart_of_the_server_and_misses_nothing() {
-    let server = Server::start();
-    let port: u16 = server.url.rsplit(':').next().unwrap().parse().unwrap();
+    let mut server = Server::start();
     let mut watch = server.watch(&["/"]);
     server.publish("/a.md", "a");
     assert_eq!(watch.next()[2], "/a.md");
-    let dir = server.stop();
-    let server = Server::start_in(dir, port);
+    assert!(server.process.stop().success());
+    server.process.restart();
     server.publish("/b.md", "b");
     let line = watch.next();
     assert_eq!(line[1..3], ["publish", "/b.md"]);
@@ -369,8 +327,14 @@ fn an_import_names_what_it_refuses_and_a_second_run_makes_nothing() {
     for name in ["latin.md", "empty.md", "long.md", "picture.png", "out.md"] {
         assert!(told.contains(name), "{told}");
     }
-    assert!(told.contains("/wiki/taken.md: there is a document"), "{told}");
-    assert!(told.contains("2 imported, 0 unchanged, 6 refused"), "{told}");
+    assert!(
+        told.contains("/wiki/taken.md: there is a document"),
+        "{told}"
+    );
+    assert!(
+        told.contains("2 imported, 0 unchanged, 6 refused"),
+        "{told}"
+    );
     assert_eq!(
         server.run(&["fetch", "/wiki/a.md"]).stdout,
         fs::read(wiki.join("a.md")).unwrap()
@@ -390,21 +354,18 @@ fn an_import_names_what_it_refuses_and_a_second_run_makes_nothing() {
 
 #[test]
 fn files_that_lie_in_the_tree_by_hand_become_documents_in_place() {
-    let server = Server::start();
+    let mut server = Server::start();
     server.publish("/notes/tea.md", "tea");
     let data = server.path("data");
     fs::write(data.join("notes/hand.md"), "by hand").unwrap();
     let busy = server.run(&["import", "data"]);
     assert_eq!(code(&busy), 1);
     assert!(stderr(&busy).contains("in use by process"), "{busy:?}");
-    let dir = server.stop();
-    let import = tidings_in(dir.path())
-        .args(["import", "data/notes"])
-        .output()
-        .unwrap();
+    server.process.stop();
+    let import = server.run(&["import", "data/notes"]);
     assert!(import.status.success(), "{import:?}");
     assert!(stderr(&import).contains("1 imported"), "{import:?}");
-    let server = Server::start_in(dir, free_port());
+    server.process.restart();
     let fetched = server.run(&["fetch", "/notes/hand.md@1"]);
     assert_eq!(stdout(&fetched), "by hand");
 }
@@ -442,7 +403,9 @@ fn an_edit_without_a_change_publishes_nothing_and_a_conflict_keeps_the_text() {
     server.publish("/tea.md", "one\r\n");
     let edit = |editor: &str| {
         let mut command = server.command(&["edit", "/tea.md"]);
-        command.env("EDITOR", editor).env("TMPDIR", server.dir.path());
+        command
+            .env("EDITOR", editor)
+            .env("TMPDIR", server.dir.path());
         command.output().unwrap()
     };
     let unchanged = edit("true");
@@ -485,7 +448,7 @@ fn another_certificate_than_the_known_one_is_refused_with_the_way_out() {
     let server = Server::start();
     let known = server.path("home/known_servers");
     fs::create_dir_all(server.path("home")).unwrap();
-    let name = server.url.trim_start_matches("mark://");
+    let name = server.process.mark();
     let line = format!("{name} {}\n", wire::ContentHash::of(b"another"));
     fs::write(&known, line).unwrap();
     let refused = server.run(&["list"]);

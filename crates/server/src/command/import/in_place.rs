@@ -46,7 +46,9 @@ impl Place {
         let mut told = Ok(());
         let imported = store.import_in_place(&self.dir, &mut |file, result, progress| {
             let outcome = match result {
-                Ok(written) if written.outcome == documents::Outcome::Unchanged => Outcome::Unchanged,
+                Ok(written) if written.outcome == documents::Outcome::Unchanged => {
+                    Outcome::Unchanged
+                }
                 Ok(_) => Outcome::Created,
                 Err(error) => Outcome::Refused(error.to_string()),
             };
