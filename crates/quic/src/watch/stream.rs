@@ -14,7 +14,7 @@ use std::time::Instant;
 use auth::{Denied, Grants, WatchRight};
 use bytes::Bytes;
 use documents::Change;
-use feed::{Encoding, Next, Subscription};
+use feed::{Encoding, Next, Slot, Subscription};
 use gate::Window;
 use jiff::Timestamp;
 use quinn::{StoppedError, VarInt};
@@ -53,6 +53,20 @@ pub(super) enum Progress {
     More,
     /// The watch is over.
     Over,
+}
+
+/// What a watch did since it was woken.
+#[derive(Default)]
+struct Turn {
+    blocks: usize,
+    withheld: usize,
+}
+
+impl Turn {
+    /// True when it is the neighbours' turn.
+    fn is_spent(&self) -> bool {
+        self.blocks >= BLOCKS_PER_TURN || self.withheld >= WITHHELD_PER_TURN
+    }
 }
 
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
@@ -127,7 +141,7 @@ impl Watch {
         {
             return self.over(WatchEnd::Left, moment);
         }
-        let (mut blocks, mut withheld) = (0, 0);
+        let mut turn = Turn::default();
         loop {
             match self.flush(moment) {
                 Poll::Pending => return Progress::Blocked,
@@ -141,28 +155,11 @@ impl Watch {
             let Some(subscription) = &mut self.subscription else {
                 return self.finish(moment);
             };
-            if blocks >= BLOCKS_PER_TURN || withheld >= WITHHELD_PER_TURN {
+            if turn.is_spent() {
                 return Progress::More;
             }
             match subscription.next() {
-                Next::Change(slot) => {
-                    let grants = moment.face.authority.current();
-                    if !self
-                        .right
-                        .may_see(&grants, &slot.change().path, moment.time)
-                    {
-                        moment.face.metrics.withheld.inc();
-                        withheld += 1;
-                        continue;
-                    }
-                    let event = slot.encoded(Encoding::Block, block::event);
-                    if event.is_empty() {
-                        self.resync(GapReason::Overflow, slot.cursor(), moment);
-                    } else {
-                        self.begin(event, BlockKind::Event, moment);
-                    }
-                    blocks += 1;
-                }
+                Next::Change(slot) => self.tell(&slot, &mut turn, moment),
                 Next::Gap { reason, head } => self.resync(reason, head, moment),
                 Next::Closed => self.close(moment),
                 Next::Idle => return Progress::Idle,
@@ -222,6 +219,27 @@ impl Watch {
         }
         let heartbeat = self.written + face.limits.heartbeat;
         self.leaving.map_or(heartbeat, |(at, _)| heartbeat.min(at))
+    }
+
+    /// Has a change written, unless it may not be seen at this moment.
+    fn tell(&mut self, slot: &Slot<Change>, turn: &mut Turn, moment: &Moment<'_>) {
+        let face = moment.face;
+        let path = &slot.change().path;
+        if !self
+            .right
+            .may_see(&face.authority.current(), path, moment.time)
+        {
+            face.metrics.withheld.inc();
+            turn.withheld += 1;
+            return;
+        }
+        turn.blocks += 1;
+        let event = slot.encoded(Encoding::Block, block::event);
+        if event.is_empty() {
+            self.resync(GapReason::Overflow, slot.cursor(), moment);
+        } else {
+            self.begin(event, BlockKind::Event, moment);
+        }
     }
 
     /// Ends the watch with a `resync` block: the client missed something.
