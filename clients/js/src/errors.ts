@@ -1,0 +1,56 @@
+/** The one error type of the client; `code` says what a caller can do about it. */
+
+/** Codes made by the client itself. A server's own codes come through unchanged. */
+export type ClientErrorCode =
+  | "bad-answer" // the server said something this client cannot read
+  | "bad-request" // the caller's argument is not usable; nothing was sent
+  | "closed" // the client, watch or channel was closed by the caller
+  | "connection-lost" // no answer came; the server may or may not have acted
+  | "protocol-version" // the server speaks another version of the sync protocol
+  | "queue-full" // too much is waiting already; nothing was sent
+  | "refused" // the server closed the connection for good without a reason of its own
+  | "signed-out" // the token is no longer good and no other could be had
+  | "timeout"; // nothing was sent in time, or no answer came
+
+/** What is known of a failure besides its message. */
+export interface ErrorDetails {
+  /** What the reader can do about it. */
+  fix?: string | undefined;
+  /** True if the same call may succeed later. */
+  retry?: boolean | undefined;
+  /** The scope it is about; absent if it is about the connection. */
+  scope?: string | undefined;
+  /** The error beneath. */
+  cause?: unknown;
+}
+
+/** Everything this library rejects with or hands to a listener. */
+export class TidingsError extends Error {
+  /** Stable: compare with this, never with the message. */
+  readonly code: ClientErrorCode | (string & {});
+  /** What the reader can do about it. */
+  readonly fix: string | undefined;
+  /** True if the same call may succeed later. */
+  readonly retry: boolean;
+  /** The scope it is about. */
+  readonly scope: string | undefined;
+
+  constructor(code: TidingsError["code"], message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = "TidingsError";
+    this.code = code;
+    this.fix = details.fix;
+    this.retry = details.retry ?? false;
+    this.scope = details.scope;
+  }
+}
+
+/**
+ * Reports an error thrown by a listener of the application the way an uncaught one is reported,
+ * so that one faulty listener neither goes unseen nor stops the others.
+ */
+export function reportListenerError(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
+}
