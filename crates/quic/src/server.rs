@@ -153,8 +153,6 @@ impl MarkServer {
                 watches = face.watch_count(),
                 "some clients did not take the end of their watches"
             ),
-                "watches were not told of the end in time"
-            ),
         }
     }
 
