@@ -5,6 +5,8 @@
 //! only corrects the index, since no change names it. A file that was merely touched changes
 //! nothing but the time that is shown (D13, D67, D68).
 
+use std::io;
+
 use wire::{DocPath, Seq};
 
 use crate::commit::Effect;
@@ -29,8 +31,8 @@ impl FileStore {
     ) -> Result<Stored, ReadError> {
         let (known, is_current, archived) = {
             let index = self.parts.index();
-            let document = index.document(path).ok_or(ReadError::NotFound)?;
-            let known = document.version(number).ok_or(ReadError::NotFound)?.clone();
+            let document = index.document(path).ok_or_else(gone)?;
+            let known = document.version(number).ok_or_else(gone)?.clone();
             let is_current = document.current().number == number;
             (known, is_current, Document::is_archived(document))
         };
@@ -40,7 +42,7 @@ impl FileStore {
         if is_edited && is_current {
             tracing::warn!(%path, number, "the current version was edited by hand");
             self.commit_edit(path, &stored, archived)
-                .map_err(std::io::Error::other)?;
+                .map_err(io::Error::other)?;
         } else if stored.entry != known {
             let mut index = self.parts.index_mut();
             index.replace_version(path, stored.entry.clone(), None);
@@ -74,4 +76,10 @@ impl FileStore {
         committed.tell(Effect::Edit(entry, description))?;
         Ok(())
     }
+}
+
+/// Retention removed the version since the caller looked: its file is gone, or was seen with the
+/// time of change that its removal gave it.
+fn gone() -> ReadError {
+    ReadError::Storage(io::ErrorKind::NotFound.into())
 }

@@ -121,7 +121,7 @@ impl FileStore {
         path: &DocPath,
         request: &VersionsRequest,
     ) -> Result<VersionsPage, ReadError> {
-        self.check_versions(path)?;
+        let is_whole = self.check_versions(path)?;
         let index = self.parts.index();
         let document = served(index.document(path))?;
         let before = request.before.unwrap_or(u64::MAX);
@@ -134,7 +134,7 @@ impl FileStore {
         Ok(VersionsPage {
             current: document.current().number,
             total: document.versions().len() as u64,
-            chain_valid: document.chain_is_valid(),
+            chain_valid: is_whole && document.chain_is_valid(),
             archived: document.is_archived(),
             versions,
             complete: below.next().is_none(),
@@ -197,25 +197,30 @@ impl FileStore {
         self.take_edit(path, known.number)
     }
 
-    /// Looks whether each version's file is still the one that the index knows.
-    fn check_versions(&self, path: &DocPath) -> Result<(), ReadError> {
+    /// Looks whether each version's file is still the one that the index knows. False if one is
+    /// gone that isn't among the oldest: those may have been removed by retention in between.
+    fn check_versions(&self, path: &DocPath) -> Result<bool, ReadError> {
         let known: Vec<VersionEntry> = {
             let index = self.parts.index();
             served(index.document(path))?.versions().cloned().collect()
         };
         let place = Place::of(path);
+        let (mut is_any_there, mut is_whole) = (false, true);
         for version in known {
-            match self.parts.storage.stat(&place.version(version.number)) {
-                Ok(stat) if stat.stamp() == version.stamp => {}
-                Ok(_) => {
-                    self.take_edit(path, version.number)?;
+            let looked = match self.parts.storage.stat(&place.version(version.number)) {
+                Ok(stat) if stat.stamp() == version.stamp => Ok(()),
+                Ok(_) => self.take_edit(path, version.number).map(drop),
+                Err(error) => Err(error.into()),
+            };
+            match looked {
+                Ok(()) => is_any_there = true,
+                Err(ReadError::Storage(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    is_whole &= !is_any_there;
                 }
-                // Retention may have removed it in between; a hole shows in the chain otherwise.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(is_whole)
     }
 }
 

@@ -69,7 +69,7 @@ fn run(store: &FileStore, script: &[Step]) -> Cut {
 fn foresee(view: &mut View, step: &Step) {
     let name = step.path().as_str().to_owned();
     let entry = view.get(&name).copied();
-    let mut seen = entry.unwrap_or(support::model::Seen {
+    let mut seen = entry.unwrap_or_else(|| support::model::Seen {
         version: 0,
         hash: wire::ContentHash::of(b""),
         archived: false,

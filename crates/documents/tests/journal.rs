@@ -194,6 +194,48 @@ fn a_directory_that_cannot_be_read_refuses_the_start_by_name() {
 }
 
 #[test]
+fn what_did_not_change_since_a_clean_close_is_not_read_again() {
+    // D94
+    let disk = CrashingDisk::new();
+    let store = open_disk(&disk, config(64)).expect("opens");
+    publish_many(&store, 0..21);
+    disk.advance(std::time::Duration::from_secs(1));
+    store.close().expect("closes");
+    let before = view(&store);
+    drop(store);
+    for number in 0..7 {
+        disk.deny(format!("n/versions/{number}.md/v3"));
+    }
+    let mut told = Vec::new();
+    let opened =
+        documents::FileStore::open_in(std::sync::Arc::new(disk), config(64), &mut |progress| {
+            told.push((progress.done, progress.total))
+        });
+    let store = opened.expect("opens without reading a version");
+    assert_eq!(store.report().new_epoch, None);
+    assert_eq!(view(&store), before);
+    assert_eq!(told.last(), Some(&(7, 7)));
+}
+
+#[test]
+fn an_edit_within_a_tick_of_the_clock_is_noticed_all_the_same() {
+    // D65
+    let disk = CrashingDisk::new();
+    let store = open_disk(&disk, config(64)).expect("opens");
+    publish(&store, "/tea.md", "tea").expect("publishes");
+    store.close().expect("closes");
+    drop(store);
+    let file = Path::new("versions/tea.md/v1");
+    let Some(Found::File(bytes)) = disk.contents().remove(file) else {
+        panic!("no file");
+    };
+    let text = String::from_utf8_lossy(&bytes).replace("tea", "mud");
+    disk.plant(file, text.as_bytes());
+    let store = open_disk(&disk, config(64)).expect("opens");
+    assert!(store.report().new_epoch.is_some());
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_an_error_for_it_alone() {
     // D54
     let disk = CrashingDisk::new();

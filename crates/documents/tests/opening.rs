@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use documents::{Config, FileStore, OpenError, ReadError, VersionsRequest, Which};
+use documents::{Config, FileStore, OpenError, ReadError, VersionsRequest, Which, WriteError};
 use support::*;
 use wire::GapReason;
 
@@ -239,6 +239,21 @@ fn an_edit_by_hand_while_running_is_told_by_the_first_read_that_meets_it() {
 }
 
 #[test]
+fn a_version_removed_by_hand_while_running_is_an_error_for_it_and_breaks_the_chain() {
+    // D54, D68: never "not found" while we still promise it.
+    let world = furnished();
+    fs::remove_file(world.at("notes/versions/tea.md/v3")).expect("removes");
+    let third = world.store.fetch(&path("/notes/tea.md"), Which::Version(3));
+    assert!(matches!(third, Err(ReadError::Storage(_))));
+    let page = world
+        .store
+        .versions(&path("/notes/tea.md"), &ALL)
+        .expect("a document");
+    assert!(!page.chain_valid);
+    assert_eq!(body(&world.store, "/notes/tea.md"), "tea 5\n");
+}
+
+#[test]
 fn an_edit_met_while_running_is_still_known_after_a_kill() {
     // D67
     let world = furnished();
@@ -343,8 +358,15 @@ fn things_that_are_not_ours_are_left_alone() {
             "{at}"
         );
     }
-    for at in ["/leak.md", "/x.md", "/shelf/flat.md", "/etc/x.md"] {
+    for at in ["/x.md", "/shelf/flat.md"] {
         publish(&world.store, at, "over it").expect_err(at);
+    }
+    for at in ["/leak.md", "/etc/x.md"] {
+        let refused = publish(&world.store, at, "over it");
+        assert!(
+            matches!(refused, Err(WriteError::NotFound)),
+            "{at}: {refused:?}"
+        );
     }
     world.restart(|_| {});
     assert_eq!(tree_without_fifo(world.root()), before);

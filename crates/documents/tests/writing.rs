@@ -28,7 +28,7 @@ fn a_published_document_is_read_listed_and_told() {
         .fetch_by_hash(&written.hash, &|_| true)
         .expect("found");
     assert_eq!(by_hash.path.as_str(), "/notes/tea.md");
-    let link = std::fs::read_link(world.at("notes/tea.md")).expect("a link");
+    let link = fs::read_link(world.at("notes/tea.md")).expect("a link");
     assert_eq!(link.to_str(), Some("versions/tea.md/v1"));
 }
 
