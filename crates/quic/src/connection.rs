@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) network: Network,
     /// Places for requests that are worked on or answered.
     pub(crate) requests: Semaphore,
+    /// Its network's share of the uploads.
+    pub(crate) uploads: Arc<Semaphore>,
     /// Places for running watches.
     pub(crate) watches: Arc<Semaphore>,
     connection: quinn::Connection,
@@ -63,6 +65,7 @@ pub(crate) async fn serve(connection: quinn::Connection, seat: Seat, face: Arc<F
 impl Client {
     fn new(connection: quinn::Connection, network: Network, face: Arc<Face>) -> Arc<Self> {
         Arc::new(Self {
+            uploads: face.upload_shares.of(network),
             network,
             requests: Semaphore::new(face.limits.requests_per_connection),
             watches: Arc::new(Semaphore::new(face.limits.watches_per_connection())),

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::handler::Handler;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::share::Shares;
 
 /// What every serving task follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(crate) struct Face {
     pub(crate) requests: Semaphore,
     pub(crate) signal: watch::Sender<Signal>,
     pub(crate) uploads: Arc<Semaphore>,
+    /// What of them one network may take.
+    pub(crate) upload_shares: Shares,
     /// Places of running watches.
     pub(crate) watches: Arc<Semaphore>,
     rates: Mutex<Buckets>,
@@ -74,6 +77,7 @@ impl Face {
             requests: Semaphore::new(limits.requests),
             signal: watch::Sender::new(start),
             tickets: AtomicU64::new(0),
+            upload_shares: Shares::new(limits.uploads_per_address()),
             uploads: Arc::new(Semaphore::new(limits.uploads)),
             watches: Arc::new(Semaphore::new(limits.watches)),
             authority,

@@ -15,6 +15,7 @@ mod metrics;
 mod reply;
 mod request;
 mod server;
+mod share;
 mod watch;
 
 pub use endpoint::{ALPN, EndpointError};

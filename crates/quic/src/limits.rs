@@ -59,7 +59,8 @@ pub struct Limits {
     pub streams_max: u32,
     /// The socket's buffers, each way. The kernel may grant less.
     pub udp_buffer_bytes: usize,
-    /// Requests beyond a few KiB that are read at once; more stay unread until their deadline.
+    /// Requests beyond a few KiB that are read at once; more stay unread until their deadline. One
+    /// address may take a quarter.
     pub uploads: usize,
     /// Watches of the world; beyond it `rate-limited`.
     pub watches: usize,
@@ -115,6 +116,11 @@ impl Limits {
         }
     }
 
+    /// Uploads that one address may have read at once: a quarter of all, at least one.
+    pub fn uploads_per_address(&self) -> usize {
+        (self.uploads / UPLOAD_SHARES).max(1)
+    }
+
     /// Refuses values that can't work, alone or together.
     pub fn check(&self) -> Result<(), LimitsError> {
         self.check_counts()?;
@@ -168,6 +174,9 @@ impl Limits {
         Ok(())
     }
 }
+
+/// Into how many shares the uploads are cut: three others are served beside the worst client.
+const UPLOAD_SHARES: usize = 4;
 
 /// The longest answer, a whole document with its metadata, must fit.
 const ANSWER_BYTES_MIN: usize = 4 << 20;

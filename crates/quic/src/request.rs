@@ -45,7 +45,12 @@ enum Fault {
 /// A request, and the place of a large one until it is answered.
 struct Received {
     request: Request,
-    _upload: Option<OwnedSemaphorePermit>,
+    _upload: Option<UploadPlace>,
+}
+
+struct UploadPlace {
+    _of_network: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
 }
 
 /// Serves the stream to its end. Never panics on what a client sends.
@@ -91,8 +96,7 @@ async fn receive(
     let mut len = 0;
     loop {
         if upload.is_none() && len >= SMALL_REQUEST_BYTES {
-            let place = timeout_at(deadline, face.uploads.clone().acquire_owned()).await;
-            upload = place.map_err(|_| Fault::Over(Limit::Uploads))?.ok();
+            upload = Some(upload_place(client, deadline).await?);
         }
         let want = if upload.is_some() {
             CHUNK_BYTES
@@ -118,6 +122,23 @@ async fn receive(
             }
         }
     }
+}
+
+/// Waits for a place among the uploads: first of the network's share, so that whoever waits for a
+/// share holds no place that others could have.
+async fn upload_place(client: &Client, deadline: Instant) -> Result<UploadPlace, Fault> {
+    let over = Fault::Over(Limit::Uploads);
+    let places = async {
+        Some(UploadPlace {
+            _of_network: client.uploads.clone().acquire_owned().await.ok()?,
+            _of_all: client.face.uploads.clone().acquire_owned().await.ok()?,
+        })
+    };
+    timeout_at(deadline, places)
+        .await
+        .ok()
+        .flatten()
+        .ok_or(over)
 }
 
 /// The answer to what is no request; `None` if there is nobody to answer.

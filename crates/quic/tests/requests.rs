@@ -189,6 +189,31 @@ async fn endless_bodies_are_refused_while_a_neighbour_is_served() {
 }
 
 #[tokio::test]
+async fn uploads_that_one_address_leaves_half_done_take_no_place_of_another() {
+    let patient = Limits {
+        uploads: 8,
+        // Longer than the test waits: nothing comes free by itself.
+        request_timeout: Duration::from_secs(600),
+        ..limits()
+    };
+    let world = World::open(patient).await;
+    let client = world.dial().await;
+    let part = vec![b'x'; 20 << 10];
+    let mut half = Vec::new();
+    for number in 0..12 {
+        let (mut send, recv) = within(client.connection.open_bi()).await.unwrap();
+        let line = format!("PUBLISH /{number}.md\n");
+        send.write_all(line.as_bytes()).await.unwrap();
+        send.write_all(&part).await.unwrap();
+        half.push((send, recv));
+    }
+    works(&client).await;
+    let neighbour = world.dial_from("127.0.0.2:0").await;
+    let whole = Request::new(Verb::Publish, "/whole.md").with_body("x".repeat(100 << 10));
+    assert_eq!(neighbour.ask(whole).await.status, Status::Created);
+}
+
+#[tokio::test]
 async fn over_the_rate_a_request_is_told_so_without_a_body() {
     let slow = Limits {
         rate_per_second: 1,

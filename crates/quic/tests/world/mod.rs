@@ -152,6 +152,13 @@ impl World {
         dial(&endpoint, self.addr).await
     }
 
+    /// A new connection from another address of this machine.
+    pub async fn dial_from(&self, address: &str) -> Client {
+        let mut endpoint = quinn::Endpoint::client(address.parse().unwrap()).unwrap();
+        endpoint.set_default_client_config(client_config(&self.certificate, b"mark"));
+        dial(&endpoint, self.addr).await.unwrap()
+    }
+
     /// A new connection with a transport of its own.
     pub async fn dial_with(&self, transport: quinn::TransportConfig) -> Client {
         let mut endpoint = endpoint(&self.certificate, b"mark");
