@@ -198,14 +198,14 @@ impl FileStore {
     }
 
     /// Looks whether each version's file is still the one that the index knows. False if one is
-    /// gone that isn't among the oldest: those may have been removed by retention in between.
+    /// gone and it wasn't retention that removed it.
     fn check_versions(&self, path: &DocPath) -> Result<bool, ReadError> {
         let known: Vec<VersionEntry> = {
             let index = self.parts.index();
             served(index.document(path))?.versions().cloned().collect()
         };
         let place = Place::of(path);
-        let (mut is_any_there, mut is_whole) = (false, true);
+        let mut gone = Vec::new();
         for version in known {
             let looked = match self.parts.storage.stat(&place.version(version.number)) {
                 Ok(stat) if stat.stamp() == version.stamp => Ok(()),
@@ -213,14 +213,23 @@ impl FileStore {
                 Err(error) => Err(error.into()),
             };
             match looked {
-                Ok(()) => is_any_there = true,
+                Ok(()) => {}
                 Err(ReadError::Storage(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    is_whole &= !is_any_there;
+                    gone.push(version.number);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(is_whole)
+        if gone.is_empty() {
+            return Ok(true);
+        }
+        // A writer removes files first and then forgets them, so wait until none is at it.
+        let _writer = self.parts.locks.lock(path);
+        let index = self.parts.index();
+        let document = served(index.document(path))?;
+        Ok(!gone
+            .iter()
+            .any(|number| document.version(*number).is_some()))
     }
 }
 
