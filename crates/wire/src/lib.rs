@@ -1,4 +1,5 @@
-//! The grammar of Tidings on the wire: cursors, scopes, Mark messages and watch blocks.
+//! The grammar of Tidings on the wire: cursors, scopes, Mark messages and watch blocks, the sync
+//! protocol, server-sent events and WebSocket frames.
 //!
 //! Everything here is a function from bytes to values and back. There is no I/O, no clock and no
 //! runtime; whoever owns a socket feeds bytes in and writes what comes out. Every decoder has a
@@ -34,6 +35,7 @@ mod hash;
 mod list_cursor;
 mod metadata;
 mod path;
+mod record;
 mod request;
 mod response;
 mod scope;
@@ -41,6 +43,9 @@ mod status;
 mod verb;
 
 pub mod limits;
+pub mod sse;
+pub mod sync;
+pub mod websocket;
 
 pub use block::{
     Block, BlockError, BlockReader, BlockTooLong, BlockView, Control, ControlView, Event,
@@ -51,6 +56,7 @@ pub use hash::{ContentHash, HashError};
 pub use list_cursor::{ListCursor, ListCursorError};
 pub use metadata::{Metadata, MetadataError};
 pub use path::{DocPath, PathError, Target};
+pub use record::{ChangeRecord, NoticeRecord, with_scope};
 pub use request::{Malformed, Request, RequestDecoder, RequestError, Unreadable};
 pub use response::{Response, ResponseError};
 pub use scope::{ChannelScope, DocumentScope, Scope, ScopeError, is_channel_name};

@@ -67,6 +67,24 @@ pub const CHANNEL_PARAMS_MAX: usize = 16;
 /// Bytes of the value of a channel's param: room for a UUID, a hash or a name, not for content.
 pub const CHANNEL_VALUE_LEN_MAX: usize = 128;
 
+/// Bytes of a frame that a client sends over the sync protocol: an event with its data.
+pub const SYNC_FRAME_LEN_MAX: usize = 256 * 1024;
+
+/// How deep a frame of a client may be nested.
+pub const SYNC_DEPTH_MAX: usize = 32;
+
+/// Values that a frame of a client may have.
+pub const SYNC_VALUES_MAX: usize = 10_000;
+
+/// Bytes of the id of a request.
+pub const SYNC_ID_LEN_MAX: usize = 64;
+
+/// Bytes of a token: a JSON web token with many claims is some KiB.
+pub const SYNC_TOKEN_LEN_MAX: usize = 16 * 1024;
+
+/// Bytes of a scope, a cursor, an event's name or a build: room for the longest path, escaped.
+pub const SYNC_WORD_LEN_MAX: usize = 16 * 1024;
+
 const _: () = assert!(PATH_LEN_MAX < LINE_LEN_MAX);
 const _: () = assert!(PATH_LEN_MAX <= u16::MAX as usize);
 const _: () = assert!(METADATA_LEN_MAX + BODY_LEN_MAX < RESPONSE_LEN_MAX);
