@@ -90,11 +90,15 @@ export class Channel<T = unknown> implements AsyncIterable<ChannelNotice<T>> {
       take: (notices) => this.#take(notices),
     };
     this.#catchUp = this.#makeCatchUp();
-    this.#delivery = new Delivery(listener, {
-      onTaken: (notice) => this.#handleTaken(notice),
-      onRoom: () => this.#rejoin(),
-      onReturn: () => this.close(),
-    }, options.queueLengthMax);
+    this.#delivery = new Delivery(
+      listener,
+      {
+        onTaken: (notice) => this.#handleTaken(notice),
+        onRoom: () => this.#rejoin(),
+        onReturn: () => this.close(),
+      },
+      options.queueLengthMax,
+    );
     this.#signal = options.signal;
     this.#signal?.addEventListener("abort", this.#onAbort, { once: true });
     if (this.#signal?.aborted) this.close();

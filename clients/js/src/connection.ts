@@ -161,11 +161,7 @@ export class Connection {
   }
 
   /** The server greets. */
-  handleHello(
-    generation: number,
-    hello: { v: number; heartbeatMs?: number },
-    now: number,
-  ): void {
+  handleHello(generation: number, hello: { v: number; heartbeatMs?: number }, now: number): void {
     if (generation !== this.#generation || this.#phase !== "greeting") return;
     if (hello.v !== PROTOCOL_VERSION) return this.#fail("protocol-version");
     this.#heartbeatMs = hello.heartbeatMs ?? HEARTBEAT_MS;
@@ -243,11 +239,7 @@ export class Connection {
       case "greeting":
         return this.#dialLimitAt;
       case "live":
-        return Math.min(
-          now + LOOK_MS,
-          this.#beatAt,
-          this.#probe?.until ?? this.#silentAt(),
-        );
+        return Math.min(now + LOOK_MS, this.#beatAt, this.#probe?.until ?? this.#silentAt());
       default:
         return undefined;
     }

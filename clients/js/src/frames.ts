@@ -126,11 +126,15 @@ const READERS: Record<string, (fields: Fields) => ServerFrame | undefined> = {
     const v = number(fields["v"]);
     if (v === undefined) return undefined;
     const heartbeatMs = number(fields["heartbeat_ms"]);
-    return { t: "hello", v, ...known({
-      session: string(fields["session"]),
-      heartbeatMs: heartbeatMs !== undefined && heartbeatMs > 0 ? heartbeatMs : undefined,
-      build: string(fields["build"]),
-    }) };
+    return {
+      t: "hello",
+      v,
+      ...known({
+        session: string(fields["session"]),
+        heartbeatMs: heartbeatMs !== undefined && heartbeatMs > 0 ? heartbeatMs : undefined,
+        build: string(fields["build"]),
+      }),
+    };
   },
   ack(fields) {
     const id = string(fields["id"]);
@@ -165,11 +169,16 @@ const READERS: Record<string, (fields: Fields) => ServerFrame | undefined> = {
   gap(fields) {
     const scope = string(fields["scope"]);
     if (scope === undefined) return undefined;
-    return { t: "gap", scope, reason: string(fields["reason"]) ?? "hole", ...known({
-      cursor: parseCursor(fields["cursor"]),
-      delayMs: number(fields["delay_ms"]),
-      catchUp: string(fields["catch_up"]),
-    }) };
+    return {
+      t: "gap",
+      scope,
+      reason: string(fields["reason"]) ?? "hole",
+      ...known({
+        cursor: parseCursor(fields["cursor"]),
+        delayMs: number(fields["delay_ms"]),
+        catchUp: string(fields["catch_up"]),
+      }),
+    };
   },
   beat: (fields) => ({ t: "beat", cursors: readCursors(fields["cursors"]) }),
   reconnect(fields) {
@@ -206,12 +215,18 @@ export function readChange(value: unknown): Change | undefined {
   const op = string(value["op"]);
   const name = string(value["name"]);
   if (cursor === undefined || op === undefined || name === undefined) return undefined;
-  return { cursor, op, name, version: number(value["version"]) ?? 0, ...known({
-    hash: string(value["hash"]),
-    agent: string(value["agent"]),
-    at: time(value["at"]),
-    data: value["data"],
-  }) };
+  return {
+    cursor,
+    op,
+    name,
+    version: number(value["version"]) ?? 0,
+    ...known({
+      hash: string(value["hash"]),
+      agent: string(value["agent"]),
+      at: time(value["at"]),
+      data: value["data"],
+    }),
+  };
 }
 
 /** Reads one event of a channel; undefined if it has no name. */
@@ -219,10 +234,14 @@ export function readEvent(value: unknown): ChannelEvent | undefined {
   if (!isFields(value)) return undefined;
   const event = string(value["event"]);
   if (event === undefined) return undefined;
-  return { event, data: value["data"], ...known({
-    cursor: parseCursor(value["cursor"]),
-    at: time(value["at"]),
-  }) };
+  return {
+    event,
+    data: value["data"],
+    ...known({
+      cursor: parseCursor(value["cursor"]),
+      at: time(value["at"]),
+    }),
+  };
 }
 
 function readMember(value: unknown): Member | undefined {

@@ -67,9 +67,4 @@ export interface StateNotice {
 
 /** Everything a watch tells. */
 export type Notice =
-  | ChangeNotice
-  | EventNotice
-  | GapNotice
-  | PositionNotice
-  | PresenceNotice
-  | StateNotice;
+  ChangeNotice | EventNotice | GapNotice | PositionNotice | PresenceNotice | StateNotice;

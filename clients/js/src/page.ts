@@ -24,11 +24,19 @@ export function listen(hooks: PageHooks): () => void {
   // An offline event may be wrong, for example with a server on this machine: ask, don't believe.
   globalThis.addEventListener("offline", () => hooks.onDoubt(), { signal });
   document.addEventListener("visibilitychange", onVisible, { signal });
-  globalThis.addEventListener("pagehide", (event) => {
-    if ((event as PageTransitionEvent).persisted) hooks.onHide();
-  }, { signal });
-  globalThis.addEventListener("pageshow", (event) => {
-    if ((event as PageTransitionEvent).persisted) hooks.onShow();
-  }, { signal });
+  globalThis.addEventListener(
+    "pagehide",
+    (event) => {
+      if ((event as PageTransitionEvent).persisted) hooks.onHide();
+    },
+    { signal },
+  );
+  globalThis.addEventListener(
+    "pageshow",
+    (event) => {
+      if ((event as PageTransitionEvent).persisted) hooks.onShow();
+    },
+    { signal },
+  );
   return () => ended.abort();
 }

@@ -60,7 +60,10 @@ export function feedOf(scope: string): string {
 function sortedParams(scope: string): string {
   const at = scope.indexOf("?");
   if (at < 0) return scope;
-  const pairs = scope.slice(at + 1).split("&").filter((pair) => pair !== "");
+  const pairs = scope
+    .slice(at + 1)
+    .split("&")
+    .filter((pair) => pair !== "");
   pairs.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : 0));
   return pairs.length === 0 ? scope.slice(0, at) : `${scope.slice(0, at)}?${pairs.join("&")}`;
 }

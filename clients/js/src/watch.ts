@@ -62,11 +62,15 @@ export class Watch implements AsyncIterable<Notice> {
     this.#followers = list.map((scope) => {
       return new WatchFollower(scope, sinceOf(options, scope), minGapMs, take);
     });
-    this.#delivery = new Delivery(listener, {
-      onTaken: (notice) => this.#handleTaken(notice),
-      onRoom: () => this.#catchUp(),
-      onReturn: () => this.close(),
-    }, options.queueLengthMax);
+    this.#delivery = new Delivery(
+      listener,
+      {
+        onTaken: (notice) => this.#handleTaken(notice),
+        onRoom: () => this.#catchUp(),
+        onReturn: () => this.close(),
+      },
+      options.queueLengthMax,
+    );
     options.signal?.addEventListener("abort", this.#onAbort, { once: true });
     this.#signal = options.signal;
     if (options.signal?.aborted) this.close();

@@ -38,9 +38,14 @@ test("events come as they are, with and without a position", async () => {
   const { network, channel, heard } = await liveChannel();
   network.last.say(events({ event: "typing", data: { who: 1 } }, kept(6)));
   network.last.say(events(kept(6), kept(7)));
-  assert.deepEqual(heard.of("event").map(({ event, data }) => [event, data]), [
-    ["typing", { who: 1 }], ["message", 6], ["message", 7],
-  ]);
+  assert.deepEqual(
+    heard.of("event").map(({ event, data }) => [event, data]),
+    [
+      ["typing", { who: 1 }],
+      ["message", 6],
+      ["message", 7],
+    ],
+  );
   assert.equal(channel.cursor, "h:7");
 });
 
@@ -65,7 +70,10 @@ test("C61: nobody is shown to have left while we are away, and beats carry no po
   await network.clock.advance(500);
   network.last.say(presence("sync", [member("b"), member("c")], 2));
   assert.deepEqual([...channel.roster.members.keys()], ["b", "c"]);
-  assert.deepEqual(heard.of("presence").map(({ change }) => change), ["sync", "sync"]);
+  assert.deepEqual(
+    heard.of("presence").map(({ change }) => change),
+    ["sync", "sync"],
+  );
 });
 
 test("the roster follows joins, leaves and updates; a malformed delta is refused whole", async () => {
@@ -77,7 +85,10 @@ test("the roster follows joins, leaves and updates; a malformed delta is refused
   network.last.say(presence("leave", [member("a", 3)]));
   assert.deepEqual([...channel.roster.members.values()], [{ id: "b", at: 2, meta: "busy" }]);
   assert.equal(channel.roster.total, 1_500);
-  assert.deepEqual(heard.of("presence").map(({ change }) => change), ["sync", "join", "update", "leave"]);
+  assert.deepEqual(
+    heard.of("presence").map(({ change }) => change),
+    ["sync", "join", "update", "leave"],
+  );
 });
 
 test("a second follower of a live channel is given the roster that is known", async () => {
@@ -93,7 +104,8 @@ test("publish resolves with the position and rejects with the server's reason", 
   const { network, channel } = await liveChannel();
   network.onFrame = (socket, frame) => {
     if (frame.event === "message") socket.say({ t: "ack", id: frame.id, cursor: "h:6" });
-    else socket.say({ t: "error", id: frame.id, scope: SCOPE, code: "not-permitted", message: "no" });
+    else
+      socket.say({ t: "error", id: frame.id, scope: SCOPE, code: "not-permitted", message: "no" });
     return true;
   };
   assert.deepEqual(await channel.publish("message", { text: "hi" }), { cursor: "h:6" });
@@ -117,7 +129,10 @@ test("an event whose answer is lost is never sent again, one that was not sent i
   const waiting = channel.publish("message", 2);
   await network.clock.advance(500);
   assert.deepEqual(await waiting, {});
-  assert.deepEqual(network.last.of("publish").map(({ data }) => data), [2]);
+  assert.deepEqual(
+    network.last.of("publish").map(({ data }) => data),
+    [2],
+  );
 });
 
 test("an event that finds no connection in time is given up", async () => {
@@ -145,7 +160,9 @@ test("C35: what is no JSON or too long is refused before it is sent", async () =
 test("P11: events without an answer are bounded", async () => {
   const { network, channel } = await liveChannel();
   network.onFrame = (_, frame) => frame.t === "publish";
-  const all = Array.from({ length: 1_001 }, () => channel.publish("message", 1).catch(({ code }) => code));
+  const all = Array.from({ length: 1_001 }, () =>
+    channel.publish("message", 1).catch(({ code }) => code),
+  );
   assert.equal(await all.at(-1), "queue-full");
   network.last.cut();
   assert.equal(await all[0], "connection-lost");
@@ -196,8 +213,14 @@ test("C62: a second gap during the read makes it read again, and only the last r
   network.last.say(events(kept(31)));
   calls[1].resolve("late");
   await settle();
-  assert.deepEqual(heard.of("caught-up").map(({ data }) => data), ["late"]);
-  assert.deepEqual(heard.of("event").map(({ data }) => data), [31]);
+  assert.deepEqual(
+    heard.of("caught-up").map(({ data }) => data),
+    ["late"],
+  );
+  assert.deepEqual(
+    heard.of("event").map(({ data }) => data),
+    [31],
+  );
   assert.equal(channel.state, "live");
 });
 
@@ -233,8 +256,14 @@ test("more events held than the bound are dropped for one more read", async () =
   network.last.say(events(kept(2_000)));
   calls[1].resolve("late");
   await settle();
-  assert.deepEqual(heard.of("caught-up").map(({ data }) => data), ["late"]);
-  assert.deepEqual(heard.of("event").map(({ data }) => data), [2_000]);
+  assert.deepEqual(
+    heard.of("caught-up").map(({ data }) => data),
+    ["late"],
+  );
+  assert.deepEqual(
+    heard.of("event").map(({ data }) => data),
+    [2_000],
+  );
 });
 
 test("C1: a hint with a URL is read as JSON, with the token for the own server only", async () => {
@@ -252,7 +281,10 @@ test("C1: a hint with a URL is read as JSON, with the token for the own server o
     ["http://server.test/rooms/42", "Bearer t"],
     ["https://elsewhere.test/rooms/42", undefined],
   ]);
-  assert.deepEqual(heard.of("caught-up").map(({ data }) => data), [{ rows: 1 }, { rows: 1 }]);
+  assert.deepEqual(
+    heard.of("caught-up").map(({ data }) => data),
+    [{ rows: 1 }, { rows: 1 }],
+  );
 });
 
 test("without anything to read a gap is told and the events go on", async () => {
@@ -260,7 +292,10 @@ test("without anything to read a gap is told and the events go on", async () => 
   network.last.say(gap("h:20"));
   network.last.say(events(kept(21)));
   assert.equal(channel.state, "live");
-  assert.deepEqual(heard.notices.slice(-2).map(({ kind }) => kind), ["gap", "event"]);
+  assert.deepEqual(
+    heard.notices.slice(-2).map(({ kind }) => kind),
+    ["gap", "event"],
+  );
 });
 
 test("closing during a catch-up read gives it up and leaves nothing", async () => {
@@ -288,7 +323,10 @@ test("a slow consumer of events that nobody keeps is told of its gap", async () 
     await settle();
     if (notice.kind === "gap") break;
   }
-  assert.deepEqual(kinds.filter((kind) => kind !== undefined), [0, 1, "overflow"]);
+  assert.deepEqual(
+    kinds.filter((kind) => kind !== undefined),
+    [0, 1, "overflow"],
+  );
 });
 
 test("L72: a refused channel says why, and rejects who waits for it", async () => {

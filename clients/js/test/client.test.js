@@ -55,7 +55,10 @@ test("a transaction, whose changes share one position, comes whole", async () =>
   const { network, heard } = await liveWatch();
   const rows = [change(6, "/a"), change(6, "/b")];
   network.last.say({ t: "changes", scope: SCOPE, cursor: "e:6", changes: rows });
-  assert.deepEqual(heard.of("change").map(({ name }) => name), ["/a", "/b"]);
+  assert.deepEqual(
+    heard.of("change").map(({ name }) => name),
+    ["/a", "/b"],
+  );
 });
 
 test("C55, T9: a hole is no loss, and a beat moves the position past it", async () => {
@@ -88,7 +91,10 @@ test("P3: an epoch that changes without a word is told as a gap", async () => {
   const { network, heard } = await liveWatch();
   const anew = { ...change(1), cursor: "f:1" };
   network.last.say({ t: "changes", scope: SCOPE, cursor: "f:1", changes: [anew] });
-  assert.deepEqual(heard.of("gap").map(({ reason }) => reason), ["epoch"]);
+  assert.deepEqual(
+    heard.of("gap").map(({ reason }) => reason),
+    ["epoch"],
+  );
   assert.deepEqual(heard.cursors(), ["f:1"]);
 });
 
@@ -155,7 +161,13 @@ test("L65: a socket killed at the n-th frame, for every n, ends live and right",
       if (frame.t === "hello") say(socket, { t: "hello", v: 1, heartbeat_ms: 15_000 });
       if (frame.t !== "subscribe") return frame.t === "hello";
       const since = Number(frame.since?.split(":")[1] ?? 0);
-      say(socket, { t: "ack", id: frame.id, scope: frame.scope, cursor: `e:${since}`, resumed: since > 0 });
+      say(socket, {
+        t: "ack",
+        id: frame.id,
+        scope: frame.scope,
+        cursor: `e:${since}`,
+        resumed: since > 0,
+      });
       for (const seq of log) if (seq > since && isCurrent()) say(socket, changes(frame.scope, seq));
       return true;
     };
@@ -163,7 +175,11 @@ test("L65: a socket killed at the n-th frame, for every n, ends live and right",
     const client = network.connect();
     client.watch("/notes/", { since: "e:0" }, heard);
     await network.clock.advance(5_000);
-    assert.deepEqual(heard.cursors(), log.map((seq) => `e:${seq}`), `killed at ${killAt}`);
+    assert.deepEqual(
+      heard.cursors(),
+      log.map((seq) => `e:${seq}`),
+      `killed at ${killAt}`,
+    );
     assert.equal(client.phase, "live");
     client.close();
   }
@@ -205,7 +221,12 @@ test("T60: a replaced socket is deaf, also to a close that comes late", async ()
 
 test("L70, T60: told to come back later, what still comes is applied and the delay obeyed", async () => {
   const { network, heard } = await liveWatch();
-  const leaving = { t: "reconnect", delay_ms: 8_000, reason: "draining", cursors: { [SCOPE]: "e:6" } };
+  const leaving = {
+    t: "reconnect",
+    delay_ms: 8_000,
+    reason: "draining",
+    cursors: { [SCOPE]: "e:6" },
+  };
   network.last.say(leaving);
   network.last.say(changes(SCOPE, 7));
   network.last.cut(1001);
@@ -230,24 +251,45 @@ test("L72: a refused scope shows the reason, is not retried, and the others live
   network.onFrame = (socket, frame) => {
     if (frame.t !== "subscribe" || frame.scope !== "doc:/b") return false;
     const fix = "ask for a token";
-    socket.say({ t: "error", id: frame.id, scope: frame.scope, code: "not-permitted", message: "no", fix, retry: false });
+    socket.say({
+      t: "error",
+      id: frame.id,
+      scope: frame.scope,
+      code: "not-permitted",
+      message: "no",
+      fix,
+      retry: false,
+    });
     return true;
   };
   const client = network.connect();
   const heard = recorder();
   const watch = client.watch(["/a", "/b", "/c"], {}, heard);
-  await assert.rejects(watch.open(), { code: "not-permitted", fix: "ask for a token", scope: "doc:/b" });
-  assert.deepEqual(["/a", "/b", "/c"].map((scope) => watch.state(scope)), ["live", "refused", "live"]);
+  await assert.rejects(watch.open(), {
+    code: "not-permitted",
+    fix: "ask for a token",
+    scope: "doc:/b",
+  });
+  assert.deepEqual(
+    ["/a", "/b", "/c"].map((scope) => watch.state(scope)),
+    ["live", "refused", "live"],
+  );
   network.last.cut();
   await network.clock.advance(60_000);
-  assert.deepEqual(network.last.of("subscribe").map(({ scope }) => scope), ["doc:/a", "doc:/c"]);
+  assert.deepEqual(
+    network.last.of("subscribe").map(({ scope }) => scope),
+    ["doc:/a", "doc:/c"],
+  );
   watch.retry();
   await settle();
   assert.equal(network.last.of("subscribe").at(-1).scope, "doc:/b");
   const before = network.last.sent.length;
   client.setToken("another");
   await settle();
-  assert.deepEqual(network.last.sent.slice(before).map(({ t }) => t), ["token", "subscribe"]);
+  assert.deepEqual(
+    network.last.sent.slice(before).map(({ t }) => t),
+    ["token", "subscribe"],
+  );
 });
 
 test("C39: a refusal that may pass is asked again with a delay, from the same position", async () => {
@@ -255,7 +297,14 @@ test("C39: a refusal that may pass is asked again with a delay, from the same po
   let refusals = 2;
   network.onFrame = (socket, frame) => {
     if (frame.t !== "subscribe" || refusals-- <= 0) return false;
-    socket.say({ t: "error", id: frame.id, scope: frame.scope, code: "rate-limited", message: "slow", retry: true });
+    socket.say({
+      t: "error",
+      id: frame.id,
+      scope: frame.scope,
+      code: "rate-limited",
+      message: "slow",
+      retry: true,
+    });
     return true;
   };
   const client = network.connect();
@@ -263,7 +312,10 @@ test("C39: a refusal that may pass is asked again with a delay, from the same po
   await network.clock.advance(374);
   assert.equal(network.last.of("subscribe").length, 1);
   await network.clock.advance(2_000);
-  assert.deepEqual(network.last.of("subscribe").map(({ since }) => since), ["e:3", "e:3", "e:3"]);
+  assert.deepEqual(
+    network.last.of("subscribe").map(({ since }) => since),
+    ["e:3", "e:3", "e:3"],
+  );
   assert.equal(watch.state(), "live");
 });
 
@@ -309,7 +361,11 @@ test("L76: mounting twice or a thousand times is one subscription, and nothing i
   const { network, client, watch } = await liveWatch({ keepMs: 500 });
   const states = [];
   for (let mount = 0; mount < 1_000; mount++) {
-    const again = client.watch("/notes/", {}, (notice) => notice.kind === "state" && states.push(notice.state));
+    const again = client.watch(
+      "/notes/",
+      {},
+      (notice) => notice.kind === "state" && states.push(notice.state),
+    );
     if (mount % 3 === 0) await settle();
     again.close();
   }
@@ -356,7 +412,10 @@ test("P3: a follower that joins with a cursor of another epoch is told of its ga
   const late = recorder();
   client.watch("/notes/", { since: "old:5" }, late);
   await settle();
-  assert.deepEqual(late.of("gap").map(({ reason, cursor }) => [reason, cursor]), [["epoch", "e:5"]]);
+  assert.deepEqual(
+    late.of("gap").map(({ reason, cursor }) => [reason, cursor]),
+    [["epoch", "e:5"]],
+  );
   assert.equal(heard.of("gap").length, 0);
   assert.equal(network.last.of("subscribe").length, 1);
 });
@@ -373,7 +432,10 @@ test("a gap told to a late follower is none for the one that is past it", async 
   const late = recorder();
   client.watch("/notes/", { since: "e:1" }, late);
   await settle();
-  assert.deepEqual(late.of("gap").map(({ reason }) => reason), ["too-old"]);
+  assert.deepEqual(
+    late.of("gap").map(({ reason }) => reason),
+    ["too-old"],
+  );
   assert.equal(heard.of("gap").length, 0);
   network.last.say(changes(SCOPE, 301));
   assert.deepEqual([heard.cursors().at(-1), late.cursors()], ["e:301", ["e:301"]]);
@@ -388,14 +450,23 @@ test("C64: a follower that wants every change lifts the conflation another asked
   client.watch("/notes/", {}, () => {});
   await settle();
   const asked = network.last.of("subscribe").map(({ min_gap_ms, since }) => [min_gap_ms, since]);
-  assert.deepEqual(asked, [[250, undefined], [undefined, "e:5"]]);
+  assert.deepEqual(asked, [
+    [250, undefined],
+    [undefined, "e:5"],
+  ]);
 });
 
 test("a scope that the server spells otherwise is followed under its spelling", async () => {
   const network = new Network();
   network.onFrame = (socket, frame) => {
     if (frame.t !== "subscribe") return false;
-    socket.say({ t: "ack", id: frame.id, scope: "query:tasks?team=7", cursor: "e:1", resumed: false });
+    socket.say({
+      t: "ack",
+      id: frame.id,
+      scope: "query:tasks?team=7",
+      cursor: "e:1",
+      resumed: false,
+    });
     return true;
   };
   const heard = recorder();
@@ -442,7 +513,10 @@ test("a slow consumer is told, keeps its cursor, and goes on from it once it has
     await settle();
     if (notice.cursor === "e:10") break;
   }
-  assert.deepEqual(seen, Array.from({ length: 10 }, (_, at) => `e:${at + 1}`));
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 10 }, (_, at) => `e:${at + 1}`),
+  );
   assert.equal(watch.state(), "closed");
 });
 
@@ -492,7 +566,10 @@ test("leaving the loop, an abort and close() each end the watch and let it go", 
   await Promise.all([aborted.open(), left.open()]);
   abort.abort();
   for await (const notice of left) if (notice.kind === "state") break;
-  assert.deepEqual(network.last.of("unsubscribe").map(({ scope }) => scope), ["doc:/a", "doc:/b"]);
+  assert.deepEqual(
+    network.last.of("unsubscribe").map(({ scope }) => scope),
+    ["doc:/a", "doc:/b"],
+  );
   for await (const _ of aborted) assert.fail("an aborted watch yields nothing");
   await assert.rejects(aborted.open(), { code: "closed" });
   client.close();
@@ -502,7 +579,10 @@ test("leaving the loop, an abort and close() each end the watch and let it go", 
 
 test("L62: another build is told once, however often the server says so", async () => {
   const builds = [];
-  const { network } = await liveWatch({ build: "1", onUpdateAvailable: (build) => builds.push(build) });
+  const { network } = await liveWatch({
+    build: "1",
+    onUpdateAvailable: (build) => builds.push(build),
+  });
   for (const build of ["1", "2", "2"]) network.last.say({ t: "update-available", build });
   assert.deepEqual(builds, ["2"]);
   assert.equal(network.last.of("hello")[0].build, "1");
@@ -518,7 +598,8 @@ test("T65: a path prefix is kept, with and without slashes at its end", async ()
   assert.equal(network.last.url, "wss://h/v1/socket");
 });
 
-const jwt = (n) => `h.${Buffer.from(JSON.stringify({ iat: 0, exp: 60, n })).toString("base64url")}.s`;
+const jwt = (n) =>
+  `h.${Buffer.from(JSON.stringify({ iat: 0, exp: 60, n })).toString("base64url")}.s`;
 
 test("L56: a token is renewed before its end, ten minutes long, on one connection", async () => {
   let count = 0;

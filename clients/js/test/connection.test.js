@@ -19,7 +19,7 @@ class Machine {
   /** Takes what is to do and returns its names. */
   actions() {
     const taken = [];
-    for (let action; (action = this.connection.pollAction()); ) taken.push(action);
+    for (let action; (action = this.connection.pollAction());) taken.push(action);
     this.done.push(...taken);
     return taken.map(({ do: name }) => name);
   }
@@ -184,7 +184,10 @@ test("L70: a thousand clients with delays over a window come back spread over it
   }
   const perSecond = new Array(11).fill(0);
   for (const at of dials) perSecond[Math.floor(at / 1_000)] += 1;
-  assert.ok(perSecond.every((count) => count <= 101), String(perSecond));
+  assert.ok(
+    perSecond.every((count) => count <= 101),
+    String(perSecond),
+  );
   assert.ok(dials.every((at, client) => at >= client * 10));
 });
 

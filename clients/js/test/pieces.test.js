@@ -31,7 +31,10 @@ test("C63: parameters in any order name one scope, and texts that look alike sta
   assert.equal(scope.ofChannel("room", { b: 2, a: 1 }), scope.ofChannel("room", { a: 1, b: 2 }));
   assert.equal(scope.ofChannel("room", { id: "a&b=c" }), "channel:room?id=a%26b%3Dc");
   assert.equal(scope.canonical("channel:room?z=1&a=2"), "channel:room?a=2&z=1");
-  assert.notEqual(scope.ofChannel("r", { a: "a", b: "b-c" }), scope.ofChannel("r", { a: "a-b", b: "c" }));
+  assert.notEqual(
+    scope.ofChannel("r", { a: "a", b: "b-c" }),
+    scope.ofChannel("r", { a: "a-b", b: "c" }),
+  );
 });
 
 test("C18, C35: bad scopes, names and parameters are refused before anything is sent", () => {
@@ -74,7 +77,8 @@ test("C37: names such as __proto__ are plain data", () => {
 });
 
 test("T3: lines end in LF, CR or CRLF, wherever the stream is cut", () => {
-  const text = ":c\r\nevent: a\r\nid: e-1\r\ndata:  x\r\ndata: y\r\n\r\ndata\r\rretry: 20\ndata: z\n\n";
+  const text =
+    ":c\r\nevent: a\r\nid: e-1\r\ndata:  x\r\ndata: y\r\n\r\ndata\r\rretry: 20\ndata: z\n\n";
   const whole = new EventStreamParser().push(text);
   assert.deepEqual(whole, [
     { event: "a", data: " x\ny", id: "e-1" },
@@ -122,8 +126,14 @@ test("C42: a roster keeps the true total beside the members it was named", () =>
 test("C45: an older update is dropped, a tie does not flap", () => {
   const roster = new Roster();
   roster.apply({ kind: "sync", members: [member("a", 5, { meta: "now" })] });
-  assert.deepEqual(roster.apply({ kind: "update", members: [member("a", 5, { meta: "tie" })] }), []);
-  assert.deepEqual(roster.apply({ kind: "update", members: [member("a", 4, { meta: "old" })] }), []);
+  assert.deepEqual(
+    roster.apply({ kind: "update", members: [member("a", 5, { meta: "tie" })] }),
+    [],
+  );
+  assert.deepEqual(
+    roster.apply({ kind: "update", members: [member("a", 4, { meta: "old" })] }),
+    [],
+  );
   assert.equal(roster.members.get("a").meta, "now");
 });
 
@@ -149,12 +159,20 @@ test("malformed and outsized rosters are refused whole", () => {
 test("L68: delays double from 500 ms to 4 s, half fixed and half by chance", () => {
   const bounds = (failures) => [delayAfter(failures, () => 0), delayAfter(failures, () => 1)];
   assert.deepEqual([0, 1, 2, 3, 4, 100].map(bounds), [
-    [250, 500], [500, 1_000], [1_000, 2_000], [2_000, 4_000], [2_000, 4_000], [2_000, 4_000],
+    [250, 500],
+    [500, 1_000],
+    [1_000, 2_000],
+    [2_000, 4_000],
+    [2_000, 4_000],
+    [2_000, 4_000],
   ]);
 });
 
 test("L70: a given delay is never shortened and gets a little spread", () => {
-  assert.equal(directedDelay(1_000, () => 0), 1_000);
+  assert.equal(
+    directedDelay(1_000, () => 0),
+    1_000,
+  );
   assert.ok(directedDelay(1_000, () => 0.99) < 1_100);
 });
 
@@ -163,5 +181,6 @@ test("L56: a token is renewed before its own lifetime ends, whatever the device'
   assert.equal(renewAfterMs(token({ iat: 5_000, exp: 5_060 })), 50_000);
   assert.equal(renewAfterMs(token({ iat: 5, exp: 15 })), 5_000);
   assert.equal(renewAfterMs(token({ exp: 5_060 })), undefined);
-  for (const opaque of ["", "secret", "a.b.c", "a.%%%.c"]) assert.equal(renewAfterMs(opaque), undefined);
+  for (const opaque of ["", "secret", "a.b.c", "a.%%%.c"])
+    assert.equal(renewAfterMs(opaque), undefined);
 });

@@ -47,7 +47,10 @@ test("L65: cut again and again while writes go on, nothing is missed and nothing
     await until(() => server.sockets.size === 1 && watch.state() === "live");
   }
   await until(() => heard.of("change").length >= 400);
-  assert.deepEqual(heard.cursors(), server.log.map(({ cursor }) => cursor));
+  assert.deepEqual(
+    heard.cursors(),
+    server.log.map(({ cursor }) => cursor),
+  );
 });
 
 test("a close before the socket is open raises nothing", async (t) => {

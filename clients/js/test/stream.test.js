@@ -42,7 +42,10 @@ test("T11, L65: a stream that is cut resumes by since, nothing missed, nothing t
     await until(() => server.streams.size === 1 && watch.state() === "live");
   }
   await until(() => heard.of("change").length >= 100);
-  assert.deepEqual(heard.cursors(), server.log.map(({ cursor }) => cursor));
+  assert.deepEqual(
+    heard.cursors(),
+    server.log.map(({ cursor }) => cursor),
+  );
 });
 
 test("one stream a feed: scopes added later join it from where it stands", async (t) => {
@@ -127,9 +130,13 @@ test("L72: of several scopes on a stream only the refused one is refused", async
   assert.equal(server.requestsFor("/v1/watch").length, 3);
   server.cut();
   await until(() => server.requestsFor("/v1/watch").length > 3 && open.state() === "live");
-  assert.deepEqual(server.requestsFor("/v1/watch").slice(3).map(({ url }) => url), [
-    "/v1/watch?scope=doc%3A%2Fopen%2F&since=e%3A0",
-  ]);
+  assert.deepEqual(
+    server
+      .requestsFor("/v1/watch")
+      .slice(3)
+      .map(({ url }) => url),
+    ["/v1/watch?scope=doc%3A%2Fopen%2F&since=e%3A0"],
+  );
 });
 
 test("T54: 401 ends the connection with a typed error, not a loop", async (t) => {
@@ -154,7 +161,10 @@ test("events and presence of a channel come over a stream, publish goes by POST"
   server.event(stream, "event", { scope, event: "message", data: 1, cursor: "h:1" }, "h:1");
   server.event(stream, "presence", { scope, kind: "sync", members: [{ id: "a", at: 1 }] });
   await until(() => heard.of("presence").length === 1);
-  assert.deepEqual(heard.of("event").map(({ data, cursor }) => [data, cursor]), [[1, "h:1"]]);
+  assert.deepEqual(
+    heard.of("event").map(({ data, cursor }) => [data, cursor]),
+    [[1, "h:1"]],
+  );
   assert.equal(channel.roster.total, 1);
   assert.deepEqual(await channel.publish("message", "hi"), { cursor: "h:1" });
   assert.deepEqual(server.published, [

@@ -103,7 +103,13 @@ export class Network {
   handle(socket, frame) {
     if (this.onFrame(socket, frame)) return;
     if (frame.t === "hello") {
-      socket.say({ t: "hello", v: 1, session: "s", heartbeat_ms: this.heartbeatMs, server: "fake" });
+      socket.say({
+        t: "hello",
+        v: 1,
+        session: "s",
+        heartbeat_ms: this.heartbeatMs,
+        server: "fake",
+      });
     } else if (frame.t === "subscribe") {
       const cursor = this.heads.get(frame.scope);
       socket.say({ t: "ack", id: frame.id, scope: frame.scope, cursor, resumed: "since" in frame });

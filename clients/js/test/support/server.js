@@ -93,7 +93,8 @@ export class Server {
     if (since !== null && since.split(":")[0] !== this.epoch) {
       this.event(stream, "gap", { reason: "epoch", cursor: this.head }, this.head);
     } else if (since !== null) {
-      for (const change of this.log.slice(Number(since.split(":")[1]))) this.#toStream(stream, change);
+      for (const change of this.log.slice(Number(since.split(":")[1])))
+        this.#toStream(stream, change);
     }
   }
 
@@ -105,7 +106,8 @@ export class Server {
 
   #toStream(stream, change) {
     for (const scope of stream.scopes) {
-      if (covers(scope, change.name)) this.event(stream, change.op, { scope, ...change }, change.cursor);
+      if (covers(scope, change.name))
+        this.event(stream, change.op, { scope, ...change }, change.cursor);
     }
   }
 

@@ -5,7 +5,10 @@ import { connect, TidingsError, type ChannelNotice, type Notice } from "../../di
 const client = connect({ url: "https://app.test", token: async () => "t", build: "7" });
 
 export async function follow(): Promise<void> {
-  const watch = client.watch(["/notes/", "doc:/todo"], { since: { "/notes/": "e:5" }, minGapMs: 250 });
+  const watch = client.watch(["/notes/", "doc:/todo"], {
+    since: { "/notes/": "e:5" },
+    minGapMs: 250,
+  });
   await watch.open();
   for await (const notice of watch) show(notice);
 }
@@ -34,12 +37,16 @@ interface Room {
 }
 
 export async function talk(): Promise<void> {
-  const room = client.channel<Room>("room", { id: 42 }, {
-    catchUp: async (gap, signal) => {
-      const answer = await fetch(`/rooms/42?gap=${gap.reason}`, { signal });
-      return (await answer.json()) as Room;
+  const room = client.channel<Room>(
+    "room",
+    { id: 42 },
+    {
+      catchUp: async (gap, signal) => {
+        const answer = await fetch(`/rooms/42?gap=${gap.reason}`, { signal });
+        return (await answer.json()) as Room;
+      },
     },
-  });
+  );
   const { cursor } = await room.publish("message", { text: "hi" });
   const text: string | undefined = cursor;
   for await (const notice of room) read(notice);
