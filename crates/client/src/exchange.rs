@@ -3,7 +3,8 @@
 //! A failure is of the connection (the dial, a close, silence, no stream in time) or of the stream
 //! (a reset, no answer in time). The first kind makes the pool give the connection up; after the
 //! second the next request takes another stream of it. A connection that is found closed is given
-//! up whatever the failure looked like.
+//! up whatever the failure looked like, and so is one on which not a packet came, not even an
+//! acknowledgement, while an answer was waited for: its peer is gone without a word.
 //!
 //! Cancelling at any place resets the sending half and stops the receiving one, so that the server
 //! never takes a cut request for a whole one.
@@ -103,10 +104,10 @@ pub(crate) async fn exchange(
     patience: Duration,
 ) -> Result<Response, ExchangeError> {
     let opened = open(pool, key, patience).await?;
-    let connection = opened.connection.clone();
+    let contact = opened.contact.clone();
     let answer = answer(opened, request, patience).await;
     if let Err(error) = &answer {
-        give_up_if_broken(pool, key, &connection, error).await;
+        contact.give_up_if_broken(pool, key, error).await;
     }
     answer
 }
@@ -142,7 +143,7 @@ pub(crate) async fn probe(connection: &Connection, request: Bytes) -> bool {
         return false;
     };
     let opened = Opened {
-        connection: connection.clone(),
+        contact: Contact::new(connection.clone()),
         sending: Sending(Some(sending)),
         receiving,
     };
@@ -152,15 +153,29 @@ pub(crate) async fn probe(connection: &Connection, request: Bytes) -> bool {
     }
 }
 
-/// Gives `connection` up if `error` is its own, or if it turns out to be closed.
-pub(crate) async fn give_up_if_broken(
-    pool: &Pool,
-    key: &Key,
-    connection: &Connection,
-    error: &ExchangeError,
-) {
-    if error.is_of_connection() || connection.close_reason().is_some() {
-        pool.evict(key, connection).await;
+/// The connection under a request, and how much of its peer was heard before.
+#[derive(Clone, Debug)]
+pub(crate) struct Contact {
+    connection: Connection,
+    packets_heard: u64,
+}
+
+impl Contact {
+    fn new(connection: Connection) -> Self {
+        Self {
+            packets_heard: connection.stats().udp_rx.datagrams,
+            connection,
+        }
+    }
+
+    /// Gives the connection up if `error` is its own, if it turns out to be closed, or if its peer is
+    /// gone: one that lives acknowledges a request even if it never answers.
+    pub(crate) async fn give_up_if_broken(&self, pool: &Pool, key: &Key, error: &ExchangeError) {
+        let heard = self.connection.stats().udp_rx.datagrams;
+        let is_silent = matches!(error, ExchangeError::Timeout) && heard == self.packets_heard;
+        if is_silent || error.is_of_connection() || self.connection.close_reason().is_some() {
+            pool.evict(key, &self.connection).await;
+        }
     }
 }
 
@@ -177,7 +192,7 @@ pub(crate) async fn open(
     };
     match timeout_at(deadline, connection.open_bi()).await {
         Ok(Ok((sending, receiving))) => Ok(Opened {
-            connection,
+            contact: Contact::new(connection),
             sending: Sending(Some(sending)),
             receiving,
         }),
@@ -191,7 +206,7 @@ pub(crate) async fn open(
 
 /// A stream on which nothing was sent yet.
 pub(crate) struct Opened {
-    pub(crate) connection: Connection,
+    pub(crate) contact: Contact,
     sending: Sending,
     receiving: RecvStream,
 }

@@ -27,6 +27,11 @@ const APPEND_TRIES_MAX: u32 = 64;
 const APPEND_PAUSE: Duration = Duration::from_millis(10);
 const APPEND_PAUSE_MAX: Duration = Duration::from_millis(640);
 
+/// How often a write whose answer was lost is looked for, and the first pause after a look that found
+/// nobody; doubled each time. Together they outlast a server's restart.
+const LOOKS_MAX: u32 = 6;
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
 /// A version that is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
@@ -276,15 +281,25 @@ impl Attempt<'_> {
         request
     }
 
+    /// Looks, and looks again while nobody answers: what took the answer away may last for seconds.
     async fn look(&self) -> Look {
-        let looked = match self.expected {
-            Some(expected) => self.look_after(expected).await,
-            None => self.look_at_current().await,
-        };
-        looked.unwrap_or_else(|error| {
+        let mut pauses = Backoff::new(LOOK_PAUSE, LOOK_PAUSE * 16, Jitter::from_system());
+        for _ in 0..LOOKS_MAX {
+            let looked = match self.expected {
+                Some(expected) => self.look_after(expected).await,
+                None => self.look_at_current().await,
+            };
+            let error = match looked {
+                Ok(look) => return look,
+                Err(error) => error,
+            };
             tracing::debug!(path = %self.path, %error, "no look at a write whose answer was lost");
-            Look::Unclear
-        })
+            if !matches!(error, Error::Unreachable { .. }) || error.is_untrusted() {
+                break;
+            }
+            tokio::time::sleep(pauses.pause()).await;
+        }
+        Look::Unclear
     }
 
     /// Looks for the version after the one that was expected.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quinn::{Connection, RecvStream};
+use quinn::RecvStream;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use wire::{BlockError, BlockReader, BlockView, Cursor, DocumentScope, Status, Verb};
@@ -13,7 +13,7 @@ use super::{Notice, QUEUE_LEN, WatchError};
 use crate::backoff::Jitter;
 use crate::client::Client;
 use crate::dial::DialError;
-use crate::exchange::{ExchangeError, give_up_if_broken, open, read_error};
+use crate::exchange::{Contact, ExchangeError, open, read_error};
 
 /// What a server that doesn't know the verb says, beside the status.
 const UNKNOWN_VERB: &str = "bad request";
@@ -31,7 +31,7 @@ pub(super) struct Task {
 
 /// A stream that is being read.
 struct Stream {
-    connection: Connection,
+    contact: Contact,
     receiving: RecvStream,
     blocks: BlockReader,
     /// Bytes that arrived and weren't read.
@@ -140,16 +140,16 @@ impl Task {
             self.client.patience(),
         )
         .await?;
-        let connection = opened.connection.clone();
+        let contact = opened.contact.clone();
         match opened.send(request).await {
             Ok(receiving) => Ok(Stream {
-                connection,
+                contact,
                 receiving,
                 blocks: BlockReader::new(),
                 rest: Bytes::new(),
             }),
             Err(error) => {
-                self.give_up_if_broken(&connection, &error).await;
+                self.give_up_if_broken(&contact, &error).await;
                 Err(error)
             }
         }
@@ -160,11 +160,11 @@ impl Task {
         let read = match timeout_at(until, next_block(stream, &mut self.state)).await {
             Ok(Ok(read)) => read,
             Ok(Err(error)) => {
-                self.give_up_if_broken(&stream.connection, &error).await;
+                self.give_up_if_broken(&stream.contact, &error).await;
                 return self.exchange_failed(error);
             }
             Err(_) => {
-                self.give_up_if_broken(&stream.connection, &ExchangeError::Timeout)
+                self.give_up_if_broken(&stream.contact, &ExchangeError::Timeout)
                     .await;
                 return self.exchange_failed(ExchangeError::Timeout);
             }
@@ -229,8 +229,10 @@ impl Task {
         self.state.handle_failure(failure, Instant::now())
     }
 
-    async fn give_up_if_broken(&self, connection: &Connection, error: &ExchangeError) {
-        give_up_if_broken(self.client.pool(), self.client.key(), connection, error).await;
+    async fn give_up_if_broken(&self, contact: &Contact, error: &ExchangeError) {
+        contact
+            .give_up_if_broken(self.client.pool(), self.client.key(), error)
+            .await;
     }
 
     fn error(&self, end: End) -> WatchError {

@@ -29,7 +29,7 @@ impl Place {
         let Some(root) = dir.ancestors().find(|above| above.join(OWN_DIR).is_dir()) else {
             return Ok(None);
         };
-        let below = dir.strip_prefix(root).unwrap_or(Path::new(""));
+        let below = dir.strip_prefix(root).unwrap_or_else(|_| Path::new(""));
         let spelled = Path::new("/").join(below);
         let target = Target::parse(spelled.as_os_str().as_encoded_bytes())
             .map_err(|error| Failure::usage(format!("{}: {error}", dir.display())))?;
