@@ -1,13 +1,13 @@
 //! Answers kept on disk, so that reading again moves what changed alone (D85).
 //!
 //! Every read still asks the server: a kept answer only spares its body the way. So nothing out of
-//! date is ever served, whatever happens to the files, and a resync needs no clearing. Entries belong
-//! to one server, one kind of trust, one token and one path: a closed document never comes out of
-//! another reader's entry. An answer is kept only if nothing happened to its entry while it was
-//! under way, so a slow one doesn't put an old version back.
+//! date is ever served, whatever happens to the files, and a resync needs no clearing. Entries
+//! belong to one server, one kind of trust, one token and one path: a closed document never comes
+//! out of another reader's entry. An answer is kept only if nothing happened to its entry while it
+//! was under way, so a slow one doesn't put an old version back.
 //!
-//! A directory that is full, gone or not writable costs speed alone. Past [`ENTRIES_MAX`] entries the
-//! oldest are removed.
+//! A directory that is full, gone or not writable costs speed alone. Past [`ENTRIES_MAX`] entries
+//! the oldest are removed.
 
 use std::io;
 use std::path::{Path, PathBuf};

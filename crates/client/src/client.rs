@@ -27,8 +27,8 @@ const RATE_PAUSE: Duration = Duration::from_millis(250);
 
 /// A handle on one server. Clones are cheap and share its connections.
 ///
-/// Every method may be called from any task of a Tokio runtime. A dropped (cancelled) call resets its
-/// stream. Reads have then had no effect; a write may have landed or not.
+/// Every method may be called from any task of a Tokio runtime. A dropped (cancelled) call resets
+/// its stream. Reads have then had no effect; a write may have landed or not.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,

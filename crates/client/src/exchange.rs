@@ -168,8 +168,8 @@ impl Contact {
         }
     }
 
-    /// Gives the connection up if `error` is its own, if it turns out to be closed, or if its peer is
-    /// gone: one that lives acknowledges a request even if it never answers.
+    /// Gives the connection up if `error` is its own, if it turns out to be closed, or if its peer
+    /// is gone: one that lives acknowledges a request even if it never answers.
     pub(crate) async fn give_up_if_broken(&self, pool: &Pool, key: &Key, error: &ExchangeError) {
         let heard = self.connection.stats().udp_rx.datagrams;
         let is_silent = matches!(error, ExchangeError::Timeout) && heard == self.packets_heard;

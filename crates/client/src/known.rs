@@ -1,9 +1,9 @@
 //! The file of known servers: which certificate each showed at the first meeting.
 //!
 //! One line a server, `host:port how`, where `how` is `sha256-<hex>` of the certificate or the word
-//! `roots` for a server that the system's roots have vouched for. Lines are only ever appended, each
-//! with one write, so two programs that meet a server at once leave two whole lines; the first line
-//! of a server counts. Nothing is trusted that could not be written down first: a pin that is
+//! `roots` for a server that the system's roots have vouched for. Lines are only ever appended,
+//! each with one write, so two programs that meet a server at once leave two whole lines; the first
+//! line of a server counts. Nothing is trusted that could not be written down first: a pin that is
 //! forgotten would be no check at all.
 
 use std::fmt;

@@ -1,10 +1,10 @@
 //! Noticing that this machine slept or moved to another network.
 //!
-//! QUIC finds out by itself, when its idle timeout of 30 s has passed; a person who opened the lid of
-//! a laptop doesn't wait for that. So a task looks every two seconds, as long as there is a watch: if
-//! the wall clock ran ahead of the monotonic one the machine slept, and if the way to a server starts
-//! at another address it moved. After either the pool takes new sockets, and after a sleep it asks
-//! each kept connection for a sign of life (T49, L66).
+//! QUIC finds out by itself, when its idle timeout of 30 s has passed; a person who opened the lid
+//! of a laptop doesn't wait for that. So a task looks every two seconds, as long as there is a
+//! watch: if the wall clock ran ahead of the monotonic one the machine slept, and if the way to a
+//! server starts at another address it moved. After either the pool takes new sockets, and after a
+//! sleep it asks each kept connection for a sign of life (T49, L66).
 //!
 //! A wall clock that is set forward looks like a sleep; then connections prove alive and go on.
 
@@ -15,7 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// Between two looks: with the probe of three seconds a dead connection is noticed within five.
 pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(2);
 
-/// The wall clock is ahead by more than this after a sleep; a busy machine delays both clocks alike.
+/// The wall clock is ahead by more than this after a sleep; a busy machine delays both clocks
+/// alike.
 const SLEEP_MIN: Duration = Duration::from_secs(5);
 
 /// What a look found.
@@ -47,8 +48,8 @@ impl Monitor {
         }
     }
 
-    /// Compares this moment with the last look. `routes` are the ways that exist; a server that can't
-    /// be reached at all has none, and comes back later.
+    /// Compares this moment with the last look. `routes` are the ways that exist; a server that
+    /// can't be reached at all has none, and comes back later.
     pub(crate) fn look(
         &mut self,
         monotonic: Instant,

@@ -1,9 +1,9 @@
 //! Whom to believe: the system's roots, a certificate pinned at the first meeting, or anyone.
 //!
-//! A certificate that the system's roots accept (`SSL_CERT_FILE` names others) is good. Otherwise the
-//! first certificate a server shows is pinned, as with SSH: whoever stands between at the very first
-//! meeting is believed, and everyone who steps between later is found out. A server that the roots
-//! once vouched for is never pinned afterwards, since that would let anyone replace it.
+//! A certificate that the system's roots accept (`SSL_CERT_FILE` names others) is good. Otherwise
+//! the first certificate a server shows is pinned, as with SSH: whoever stands between at the very
+//! first meeting is believed, and everyone who steps between later is found out. A server that the
+//! roots once vouched for is never pinned afterwards, since that would let anyone replace it.
 //!
 //! A pin stands for the certificate's bytes alone; names and dates in it aren't looked at, because
 //! the development certificate of a server in a private network has neither to offer.

@@ -1,12 +1,12 @@
 //! Writing documents, and finding out what became of a write whose answer was lost (D2).
 //!
 //! A write is sent again only when that can't write twice. Where nothing was sent it is sent again
-//! at once. Where it may have arrived the client looks first: a write that expected version N landed
-//! if version N+1 has its content, and was overtaken if N+1 has another; if there is no N+1 yet it is
-//! sent again with the same expectation, which lets at most one of the two through. A write without
-//! an expectation landed if the current version is the same in content and metadata; if there is no
-//! document yet it is sent again as the first version. Everything else is told to the caller as
-//! [`Error::UnknownOutcome`], never as a conflict and never as a success.
+//! at once. Where it may have arrived the client looks first: a write that expected version N
+//! landed if version N+1 has its content, and was overtaken if N+1 has another; if there is no N+1
+//! yet it is sent again with the same expectation, which lets at most one of the two through. A
+//! write without an expectation landed if the current version is the same in content and metadata;
+//! if there is no document yet it is sent again as the first version. Everything else is told to
+//! the caller as [`Error::UnknownOutcome`], never as a conflict and never as a success.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use crate::document::{Document, Which};
 use crate::error::{Error, Refusal, RequestError};
 use crate::exchange::ExchangeError;
 
-/// How often an append without an expectation reads again after it was overtaken. Sixteen writers at
-/// once rarely need ten.
+/// How often an append without an expectation reads again after it was overtaken. Sixteen writers
+/// at once rarely need ten.
 const APPEND_TRIES_MAX: u32 = 64;
 
 /// Before an overtaken append reads again; doubled each time up to the longest.
 const APPEND_PAUSE: Duration = Duration::from_millis(10);
 const APPEND_PAUSE_MAX: Duration = Duration::from_millis(640);
 
-/// How often a write whose answer was lost is looked for, and the first pause after a look that found
-/// nobody; doubled each time. Together they outlast a server's restart.
+/// How often a write whose answer was lost is looked for, and the first pause after a look that
+/// found nobody; doubled each time. Together they outlast a server's restart.
 const LOOKS_MAX: u32 = 6;
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
 
@@ -94,8 +94,8 @@ impl Client {
         }
     }
 
-    /// Takes a document out of listings; its versions stay. Gives its version. May be repeated, also
-    /// after it was cancelled.
+    /// Takes a document out of listings; its versions stay. Gives its version. May be repeated,
+    /// also after it was cancelled.
     pub async fn archive(&self, path: &DocPath) -> Result<u64, Error> {
         self.shelve(self.request(Verb::Archive, path.as_str()), path)
             .await

@@ -1,24 +1,24 @@
 //! Following changes: a watch that reconnects by itself and says what it missed.
 //!
 //! **Promise.** After [`Client::watch`] has returned, every change in scope comes out of
-//! [`Watch::next`], in order and at least once, or a [`Notice::Gap`] does that names the position to
-//! go on from. So open the watch first and read second. [`Watch::cursor`] is the position of the last
-//! notice that was *taken*; a program that keeps it and gives it as `since` the next time skips
-//! nothing, whatever was still queued when it was killed.
+//! [`Watch::next`], in order and at least once, or a [`Notice::Gap`] does that names the position
+//! to go on from. So open the watch first and read second. [`Watch::cursor`] is the position of the
+//! last notice that was *taken*; a program that keeps it and gives it as `since` the next time
+//! skips nothing, whatever was still queued when it was killed.
 //!
 //! **When things go wrong.** A cut, stalled or garbled stream, a lost connection and a server that
-//! leaves are reopened from the cursor, with pauses that grow while streams bring nothing; a time that
-//! a leaving server names is obeyed. A refusal ends the watch unless it may pass by itself. A server
-//! whose cursors go back is not believed: the stream is dropped and opened again.
+//! leaves are reopened from the cursor, with pauses that grow while streams bring nothing; a time
+//! that a leaving server names is obeyed. A refusal ends the watch unless it may pass by itself. A
+//! server whose cursors go back is not believed: the stream is dropped and opened again.
 //!
-//! **When the caller is slow.** Notices wait in a queue of [`QUEUE_LEN`]. When it is full the stream
-//! is dropped, so the server isn't held up, and opened again from the last queued notice once half of
-//! the queue was taken. Nothing is lost as long as the server keeps what lies between; if it doesn't,
-//! its `resync` comes out as a gap. Reading on into a larger queue was rejected: it only moves the
-//! bound.
+//! **When the caller is slow.** Notices wait in a queue of [`QUEUE_LEN`]. When it is full the
+//! stream is dropped, so the server isn't held up, and opened again from the last queued notice
+//! once half of the queue was taken. Nothing is lost as long as the server keeps what lies between;
+//! if it doesn't, its `resync` comes out as a gap. Reading on into a larger queue was rejected: it
+//! only moves the bound.
 //!
-//! One task a watch reads the stream. It ends with the [`Watch`]. One more task a pool notices that the
-//! machine slept or moved, so that a dead connection is noticed within seconds.
+//! One task a watch reads the stream. It ends with the [`Watch`]. One more task a pool notices that
+//! the machine slept or moved, so that a dead connection is noticed within seconds.
 
 mod state;
 mod task;
@@ -150,8 +150,8 @@ pub struct Watch {
 impl Client {
     /// Watches one document, or everything below a directory, from `since` on or from this moment.
     ///
-    /// Returns when the server has acknowledged the watch: every later change will come. A refusal of
-    /// this first request is an error; a cursor that can't be resumed isn't, but comes out as a
+    /// Returns when the server has acknowledged the watch: every later change will come. A refusal
+    /// of this first request is an error; a cursor that can't be resumed isn't, but comes out as a
     /// [`Notice::Gap`]. Cancelling leaves no watch behind.
     pub async fn watch(
         &self,

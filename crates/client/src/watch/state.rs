@@ -1,8 +1,8 @@
 //! What a watch does next, decided without a socket and without a clock.
 //!
 //! The methods come in two families. [`State::step`] says what to do: open a stream, read a block
-//! until a moment, wait until a moment. The `handle_*` methods take in what came of it and the time,
-//! and give what the caller of the watch is to hear. The shell calls them in turn.
+//! until a moment, wait until a moment. The `handle_*` methods take in what came of it and the
+//! time, and give what the caller of the watch is to hear. The shell calls them in turn.
 //!
 //! The promise is kept here: the cursor moves forward only, with every block, and each stream is
 //! opened from it, so nothing in scope is missed without a [`Notice::Gap`].
@@ -23,7 +23,8 @@ pub(crate) const FIRST_BLOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Three heartbeats of 20 s missed: the stream is dead.
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Before a reopening that isn't at once; doubled each time that it brings nothing, up to the longest.
+/// Before a reopening that isn't at once; doubled each time that it brings nothing, up to the
+/// longest.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 

@@ -254,8 +254,8 @@ impl Task {
     }
 }
 
-/// Reads up to the end of one block and hands it to the state. Not cancel safe as to the bytes, so a
-/// stream whose read was cancelled is read no more.
+/// Reads up to the end of one block and hands it to the state. Not cancel safe as to the bytes, so
+/// a stream whose read was cancelled is read no more.
 async fn next_block(stream: &mut Stream, state: &mut State) -> Result<Read, ExchangeError> {
     loop {
         let mut input = &stream.rest[..];

@@ -1,7 +1,7 @@
 //! A server in this process that does what a script says, right or wrong.
 //!
-//! Each request that arrives is handed to the script with its place in the run; the script gives the
-//! parts of the answer. Everything that arrived can be looked at afterwards.
+//! Each request that arrives is handed to the script with its place in the run; the script gives
+//! the parts of the answer. Everything that arrived can be looked at afterwards.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

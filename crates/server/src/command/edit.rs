@@ -1,8 +1,8 @@
 //! `tidings edit`: changes a document with an editor.
 //!
 //! The text lies in a file of its own while it is edited. An unchanged text publishes nothing. The
-//! file stays, and is named, whenever its text did not reach the server: after a conflict, a refusal or
-//! a lost connection nothing that was typed is lost.
+//! file stays, and is named, whenever its text did not reach the server: after a conflict, a
+//! refusal or a lost connection nothing that was typed is lost.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

@@ -15,8 +15,8 @@ use super::source::parse_path;
 /// Arguments of `tidings fetch`.
 #[derive(Args, Debug)]
 pub(crate) struct FetchArgs {
-    /// The document and, if not the current one, its version: /notes/tea.md@3. A content is named by
-    /// its hash: /sha256-….
+    /// The document and, if not the current one, its version: /notes/tea.md@3. A content is named
+    /// by its hash: /sha256-….
     #[arg(value_name = "PATH[@VERSION]", value_parser = parse_versioned)]
     what: (DocPath, Which),
     #[command(flatten)]

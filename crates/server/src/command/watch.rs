@@ -1,8 +1,8 @@
 //! `tidings watch`: prints each change as it happens.
 //!
 //! One line a change, `cursor op path version hash agent` between tabs, flushed at once. A gap is a
-//! line whose op is `gap` and whose last field is the reason. The last cursor that was printed is the
-//! one to give as `--since` the next time. An interrupt ends the command with success.
+//! line whose op is `gap` and whose last field is the reason. The last cursor that was printed is
+//! the one to give as `--since` the next time. An interrupt ends the command with success.
 
 use clap::Args;
 use client::{Change, Client, Gap, Notice, Watch, WatchError};
@@ -110,8 +110,8 @@ async fn forward(
     }
 }
 
-/// True once everything up to `head` was told. A gap leaves nothing to tell. So does a heartbeat, which
-/// is any position but the first: the server has nothing more.
+/// True once everything up to `head` was told. A gap leaves nothing to tell. So does a heartbeat,
+/// which is any position but the first: the server has nothing more.
 fn is_caught_up(notice: &Notice, head: &Cursor, blocks: u64) -> bool {
     let cursor = notice.cursor();
     let has_reached = cursor.epoch != head.epoch || cursor.seq >= head.seq;

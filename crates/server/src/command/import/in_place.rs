@@ -1,7 +1,8 @@
 //! An import of files that lie by hand in the data directory of a server.
 //!
-//! Such files are no documents, and the server refuses to write over them. They become documents where
-//! they are, so the store is opened here, which the server's lock allows only while it is stopped.
+//! Such files are no documents, and the server refuses to write over them. They become documents
+//! where they are, so the store is opened here, which the server's lock allows only while it is
+//! stopped.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,10 @@
 //! `tidings import`: publishes the files of a folder as first versions (D92).
 //!
-//! A folder is read here and published over the wire, a few files at once. What the server has already
-//! with the same content is left alone, so a run that was cut goes on where it was and a second run
-//! makes nothing. What it has with other content is refused unless `--update` is given. Each file that
-//! is refused is named with its reason on stderr, the rest lands, and the exit code is 1.
+//! A folder is read here and published over the wire, a few files at once. What the server has
+//! already with the same content is left alone, so a run that was cut goes on where it was and a
+//! second run makes nothing. What it has with other content is refused unless `--update` is given.
+//! Each file that is refused is named with its reason on stderr, the rest lands, and the exit code
+//! is 1.
 //!
 //! A folder that lies in the data directory of a server is imported where it is: see [`in_place`].
 
@@ -40,8 +41,8 @@ const UNDER_WAY_MAX: usize = 8;
 pub(crate) struct ImportArgs {
     /// The folder.
     dir: PathBuf,
-    /// The directory on the server that its files go to [default: /]. Files in the server's own tree
-    /// stay where they are.
+    /// The directory on the server that its files go to [default: /]. Files in the server's own
+    /// tree stay where they are.
     #[arg(value_parser = parse_path)]
     prefix: Option<DocPath>,
     /// Publish over documents that have other content.
