@@ -6,6 +6,7 @@
 //! nothing but the time that is shown (D13, D67, D68).
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use wire::{DocPath, Seq};
 
@@ -41,6 +42,10 @@ impl FileStore {
         let is_edited = stored.entry.file_hash != known.file_hash;
         if is_edited && is_current {
             tracing::warn!(%path, number, "the current version was edited by hand");
+            self.parts
+                .counters
+                .edits_by_hand
+                .fetch_add(1, Ordering::Relaxed);
             self.commit_edit(path, &stored, archived)
                 .map_err(io::Error::other)?;
         } else if stored.entry != known {

@@ -1,4 +1,4 @@
-//! Why a read, a write or an opening was refused: one enum each, a variant per thing to do about it.
+//! Why a read, a write or an opening was refused: an enum each, a variant per thing to do about it.
 
 use std::io;
 

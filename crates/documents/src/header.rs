@@ -149,6 +149,9 @@ mod tests {
 
     use super::*;
 
+    const KEY: &str = "[a-z0-9-]{1,8}";
+    const VALUE: &str = "[^\r\n,\\[\\]]{0,12}";
+
     fn metadata(pairs: &[(&str, &str)]) -> PublisherMetadata {
         pairs
             .iter()
@@ -221,7 +224,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(
-            pairs in proptest::collection::btree_map("[a-z0-9-]{1,8}", "[^\r\n,\\[\\]]{0,12}", 0..8),
+            pairs in proptest::collection::btree_map(KEY, VALUE, 0..8),
             number in 1_u64..,
             archived: bool,
         ) {

@@ -102,7 +102,7 @@ impl<'a> Folder<'a> {
         Ok(folder)
     }
 
-    /// Reads a file as the body of a document. It is bounded, follows no link and blocks on nothing.
+    /// Reads a file as the body of a document. It is bounded, follows no link, blocks on nothing.
     pub fn body(&self, file: &Path) -> Result<Bytes, ImportError> {
         let opened = self.storage.open(file).map_err(ImportError::Read)?;
         match opened.read_all(BODY_LEN_MAX as u64) {

@@ -52,7 +52,7 @@ pub use import::{Candidate, Existing, Folder, ImportError, ImportVisit};
 pub use listing::{Detail, Listing};
 pub use lookup::{Lookup, LookupError, LookupRequest, Match, Matches, Table};
 pub use open::{Difference, Report};
-pub use store::{Config, FileStore, Health, Progress};
+pub use store::{Config, FileStore, Health, Progress, Stats};
 
 /// What happened to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,8 +5,8 @@
 //! flag stay what they were. A kill leaves some files moved and the link on its old text; the next
 //! opening sees that and goes on (D88).
 //!
-//! A file is moved by a rename, which file systems that are fit for this do in one step. Copying was
-//! rejected: it would give every version another time of modification, which readers are shown.
+//! A file is moved by a rename, which file systems that are fit for this do in one step. Copying
+//! was rejected: it would give every version another time of modification, which readers are shown.
 
 use std::collections::BTreeMap;
 use std::io;

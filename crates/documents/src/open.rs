@@ -39,7 +39,7 @@ use crate::commit::Committer;
 use crate::dirs::Dirs;
 use crate::layout::{self, JOURNAL_DIR, LOCK, OWN_DIR};
 use crate::path_locks::PathLocks;
-use crate::store::{Config, Parts, Progress};
+use crate::store::{Config, Counters, Parts, Progress};
 use crate::temp::Temps;
 use crate::{Change, OpenError};
 
@@ -106,6 +106,7 @@ pub(crate) fn open(
         dirs,
         config,
         report,
+        counters: Counters::default(),
     };
     if let Err(error) = parts.write_checkpoint() {
         tracing::warn!(%error, "the checkpoint was not written; the next start reads everything");

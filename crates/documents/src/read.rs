@@ -6,6 +6,7 @@
 //! before it answers (D67).
 
 use std::io;
+use std::sync::atomic::Ordering;
 
 use wire::{ContentHash, DocPath};
 
@@ -124,6 +125,13 @@ impl FileStore {
         let is_whole = self.check_versions(path)?;
         let index = self.parts.index();
         let document = served(index.document(path))?;
+        let chain_valid = is_whole && document.chain_is_valid();
+        if !chain_valid {
+            self.parts
+                .counters
+                .chains_broken
+                .fetch_add(1, Ordering::Relaxed);
+        }
         let before = request.before.unwrap_or(u64::MAX);
         let mut below = document.versions_below(before);
         let versions = below
@@ -134,7 +142,7 @@ impl FileStore {
         Ok(VersionsPage {
             current: document.current().number,
             total: document.versions().len() as u64,
-            chain_valid: is_whole && document.chain_is_valid(),
+            chain_valid,
             archived: document.is_archived(),
             versions,
             complete: below.next().is_none(),

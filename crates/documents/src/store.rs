@@ -1,6 +1,18 @@
-//! The file store: its parts and its life. Reads, writes and edits by hand have modules of their own.
+//! The file store: its parts and its life.
+//!
+//! **Promises.** What a write returned is durable, told and readable (P1, P8); what a watcher was
+//! told comes in commit order (P6); what it was not told, a gap tells (P3). Reads never wait for
+//! the disk work of a write.
+//!
+//! **When the disk is full or fails**, the write is refused and leaves no trace; the next one may
+//! work. A journal whose sync failed takes no more writes until it is opened again, while reads and
+//! watches go on. **When it is killed**, the next opening finishes or takes back what was begun.
+//!
+//! **Who may call it.** Any thread that may block. The bounds are those of a draft, of the ring and
+//! of the journal's queue.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use feed::Feed;
@@ -62,12 +74,32 @@ pub struct Health {
     pub documents: usize,
 }
 
+/// What the store has met since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Answers of VERSIONS that said that the chain is broken.
+    pub chains_broken: u64,
+    /// Documents, archived ones included.
+    pub documents: usize,
+    /// Current versions that were found edited by hand.
+    pub edits_by_hand: u64,
+    /// What the journal has done.
+    pub journal: journal::Stats,
+}
+
+/// The counters behind [`Stats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) chains_broken: AtomicU64,
+    pub(crate) edits_by_hand: AtomicU64,
+}
+
 /// The file store. A cheap handle: clones share it. All methods block on the disk.
 ///
 /// Its methods are of three kinds: reads (`resolve`, `fetch`, `fetch_by_hash`, `list`, `versions`,
 /// `lookup`), which never wait for a write; writes (`publish`, `append`, `archive`, `import`),
 /// which return when the change is durable and told; and those of its life (`open`, `feed`,
-/// `health`, `report`, `close`).
+/// `health`, `stats`, `report`, `close`).
 #[derive(Clone, Debug)]
 pub struct FileStore {
     pub(crate) parts: Arc<Parts>,
@@ -85,6 +117,7 @@ pub(crate) struct Parts {
     pub(crate) locks: PathLocks,
     pub(crate) config: Config,
     pub(crate) report: Report,
+    pub(crate) counters: Counters,
     pub(crate) checkpoints: Mutex<checkpoint::Schedule>,
     /// Held by whoever writes a checkpoint.
     pub(crate) checkpoint_writer: Mutex<()>,
@@ -124,6 +157,17 @@ impl FileStore {
         Health {
             poisoned: self.parts.committer.refusal(),
             documents: self.parts.index().len(),
+        }
+    }
+
+    /// What the store has met since it was opened.
+    pub fn stats(&self) -> Stats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            chains_broken: read(&self.parts.counters.chains_broken),
+            documents: self.parts.index().len(),
+            edits_by_hand: read(&self.parts.counters.edits_by_hand),
+            journal: self.parts.committer.journal().stats(),
         }
     }
 

@@ -74,7 +74,7 @@ impl Drop for Undo<'_> {
     fn drop(&mut self) {
         while let Some(step) = self.steps.pop() {
             if let Err(error) = self.parts.put_back(step) {
-                tracing::warn!(%error, "a failed write left a trace for the next opening to remove");
+                tracing::warn!(%error, "a failed write left a trace for the next opening");
             }
         }
     }
