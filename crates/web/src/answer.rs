@@ -1,10 +1,13 @@
 //! What a handler gives back: a reply, or the wish to hold the stream.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -87,5 +90,35 @@ impl From<Response<Body>> for Answer {
 impl From<Fault> for Answer {
     fn from(fault: Fault) -> Self {
         Self::Reply(refusal(&fault))
+    }
+}
+
+/// A body together with something that is dropped with it.
+pub(crate) fn keeping(body: Body, kept: impl Send + Unpin + 'static) -> Body {
+    Keeping { body, _kept: kept }.boxed_unsync()
+}
+
+struct Keeping<T> {
+    body: Body,
+    _kept: T,
+}
+
+impl<T: Unpin> hyper::body::Body for Keeping<T> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::idempotency::Keys;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::origin::Origins;
@@ -24,6 +25,14 @@ pub(crate) struct Signal {
     pub(crate) phase: Phase,
 }
 
+/// What the handlers draw on.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    pub(crate) store: FileStore,
+    pub(crate) authority: Authority,
+    pub(crate) keys: Keys,
+}
+
 #[derive(Debug)]
 pub(crate) struct Face {
     pub(crate) admission: Admission,
@@ -34,6 +43,7 @@ pub(crate) struct Face {
     pub(crate) connections: TaskTracker,
     /// Streams that are held, whichever way: what a drain waits for before its end.
     pub(crate) held: TaskTracker,
+    pub(crate) keys: Keys,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) origins: Origins,
@@ -53,11 +63,15 @@ impl Face {
     pub(crate) fn new(
         limits: Limits,
         origins: Origins,
-        store: FileStore,
-        authority: Authority,
+        sources: Sources,
         metrics: Metrics,
         now: Instant,
     ) -> Arc<Self> {
+        let Sources {
+            store,
+            authority,
+            keys,
+        } = sources;
         let rate = Rate {
             per_second: limits.rate_per_second,
             burst: limits.rate_burst,
@@ -71,6 +85,7 @@ impl Face {
             answers: Arc::new(Semaphore::new(limits.answer_bytes)),
             connections: TaskTracker::new(),
             held: TaskTracker::new(),
+            keys,
             metrics,
             origins,
             rates: Mutex::new(Buckets::new(rate, limits.rate_addresses, now)),

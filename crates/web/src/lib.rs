@@ -9,9 +9,11 @@
 mod answer;
 mod call;
 mod connection;
+mod documents;
 mod face;
 mod fault;
 mod held;
+mod idempotency;
 mod limits;
 mod metrics;
 mod origin;
@@ -21,8 +23,10 @@ mod route;
 mod router;
 mod routes;
 mod server;
+mod upload;
 mod whoami;
 
+pub use idempotency::KeysError;
 pub use limits::{Limits, LimitsError};
 pub use origin::{Origins, OriginsError};
 pub use server::{BindError, Config, WebServer};

@@ -1,10 +1,10 @@
 //! The one table of routes.
 
 use crate::route::Route;
-use crate::whoami;
+use crate::{documents, whoami};
 
 /// The rows by the noun they are about.
-const TABLES: &[&[Route]] = &[whoami::ROUTES];
+const TABLES: &[&[Route]] = &[documents::ROUTES, whoami::ROUTES];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {

@@ -14,10 +14,12 @@ use std::time::Duration;
 use auth::Authority;
 use documents::FileStore;
 use gate::{Certificate, CertificateError, Network, Phase, Verdict};
+use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use socket2::{Domain, Protocol, Socket, Type};
+use storage::Storage;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -28,7 +30,8 @@ use tracing::{debug, info, warn};
 
 use crate::call::Peer;
 use crate::connection::{self, Client, Place};
-use crate::face::Face;
+use crate::face::{Face, Sources};
+use crate::idempotency::{Keys, KeysError};
 use crate::limits::{Limit, Limits, LimitsError};
 use crate::metrics::Metrics;
 use crate::origin::Origins;
@@ -54,6 +57,8 @@ pub struct Config {
     pub limits: Limits,
     /// Origins of pages that may use the server from elsewhere.
     pub origins: Origins,
+    /// The data directory, which the store has opened: idempotency keys lie there too.
+    pub storage: Arc<dyn Storage>,
 }
 
 /// A bound listener that serves once [`run`](Self::run) is called.
@@ -68,7 +73,8 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Binds the socket. Must be called within a tokio runtime.
+    /// Binds the socket and opens the idempotency keys, which blocks on the disk. Must be called
+    /// within a tokio runtime.
     pub fn bind(
         config: Config,
         store: FileStore,
@@ -84,13 +90,23 @@ impl WebServer {
         let listener = listen(config.addr).map_err(listening)?;
         let addr = listener.local_addr().map_err(listening)?;
         let metrics = Metrics::register(registry);
+        let keys = Keys::open(
+            config.storage,
+            config.limits.idempotency_keys,
+            store.feed().head().epoch,
+            Timestamp::now(),
+            &mut |intent| crate::documents::judge(&store, intent),
+        )?;
         let places = Arc::new(Semaphore::new(config.limits.connections));
         let now = Instant::now().into_std();
         let face = Face::new(
             config.limits,
             config.origins,
-            store,
-            authority,
+            Sources {
+                store,
+                authority,
+                keys,
+            },
             metrics,
             now,
         );
@@ -253,6 +269,9 @@ fn acceptor(certificate: Certificate) -> Result<TlsAcceptor, BindError> {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
+    /// The idempotency keys can't be opened.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// The limits can't work.
     #[error("limits: {0}")]
     Limits(#[from] LimitsError),
