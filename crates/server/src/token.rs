@@ -3,7 +3,7 @@
 //! The raw token is the one line that `token add` writes to stdout, and appears nowhere else.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context;
 use auth::{Keyring, Listing, NewToken, Pattern};
@@ -143,7 +143,7 @@ fn revoke(keyring: &Keyring, label: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn warn_if_exposed(listing: &Listing, path: &PathBuf) {
+fn warn_if_exposed(listing: &Listing, path: &Path) {
     if listing.exposed {
         eprintln!(
             "warning: {} is open to others; make its mode 0600",
