@@ -14,6 +14,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure the built server beside the machine's floors; ends within ten minutes.
+    Bench {
+        /// Passed on to the harness, such as `--quick` or the name of a part.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
     /// Format and lint checks, as CI runs them.
     Lint,
     /// All tests. Installs and starts what they need.
@@ -28,12 +34,20 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Write and watch under one fault after another, and see that nothing is lost and nothing grows.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        minutes: u64,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
+        Command::Bench { rest } => steps::bench(&rest),
         Command::Lint => steps::lint(),
         Command::Test { rest } => steps::test(&rest),
         Command::Fuzz { seconds } => steps::fuzz(seconds),
+        Command::Soak { minutes } => steps::soak(minutes),
     }
 }

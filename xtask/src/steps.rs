@@ -25,6 +25,32 @@ pub(crate) fn test(rest: &[String]) -> anyhow::Result<()> {
     cargo(&arguments)
 }
 
+/// Builds server and harness for speed and runs the harness.
+pub(crate) fn bench(rest: &[String]) -> anyhow::Result<()> {
+    cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "tidings-server",
+        "--package",
+        "tidings-bench",
+    ])?;
+    let mut arguments = vec!["run", "--release", "--package", "tidings-bench", "--"];
+    arguments.extend(rest.iter().map(String::as_str));
+    cargo(&arguments)
+}
+
+/// Runs the soak for `minutes` and leaves its report in `bench/results/soak.md`.
+pub(crate) fn soak(minutes: u64) -> anyhow::Result<()> {
+    let report = root().join("bench/results/soak.md");
+    let mut command = cargo_command(&["test", "--release", "--package", "tidings-server"]);
+    command
+        .args(["--test", "silence", "soak", "--", "--nocapture"])
+        .env("TIDINGS_SOAK_MINUTES", minutes.to_string())
+        .env("TIDINGS_SOAK_REPORT", report);
+    run(command)
+}
+
 /// Runs every target of `fuzz/` for `seconds`.
 pub(crate) fn fuzz(seconds: u64) -> anyhow::Result<()> {
     let limit = format!("-max_total_time={seconds}");
@@ -52,14 +78,20 @@ fn fuzz_targets() -> anyhow::Result<Vec<String>> {
 }
 
 fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+    run(cargo_command(arguments))
+}
+
+fn cargo_command(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(arguments)
-        .current_dir(root())
-        .status()
-        .context("cargo could not be started")?;
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+fn run(mut command: Command) -> anyhow::Result<()> {
+    let status = command.status().context("cargo could not be started")?;
     if !status.success() {
-        bail!("`cargo {}` ended with {status}", arguments.join(" "));
+        bail!("{command:?} ended with {status}");
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::spread::Spread;
-use crate::usage::thread_cpu;
 
 /// The size of a watch block with a short path, and so of what one delivery must carry.
 const BLOCK_BYTES: usize = 200;
@@ -106,4 +105,11 @@ pub(crate) fn fan_out(sockets: usize, packets: usize, rounds: usize) -> anyhow::
         }
     }
     Ok(spread)
+}
+
+/// What the calling thread used up to now.
+fn thread_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), nanos)
 }

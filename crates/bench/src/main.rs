@@ -10,7 +10,6 @@ mod plot;
 mod report;
 mod scenario;
 mod spread;
-mod usage;
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -15,7 +15,6 @@ use crate::floor;
 use crate::load::{self, Dialer, Swarm};
 use crate::report::{Figure, Section};
 use crate::spread::Spread;
-use crate::usage::Usage;
 
 /// The watches of one connection in every fan-out, as the design's aims are stated.
 const WATCHES_A_CONNECTION: usize = 100;
@@ -75,18 +74,14 @@ impl Bench {
             data,
         })
     }
-
-    fn usage(&self) -> anyhow::Result<Usage> {
-        Usage::of(self.server.pid().context("the server runs")?)
-    }
 }
 
 fn limits(directory: &Path) -> anyhow::Result<String> {
     let path = directory.join("tidings.toml");
     std::fs::write(
         &path,
-        "[limits]\nwatches_a_world = 200000\nconnections = 20000\n\
-         connections_an_address = 20000\nrequests_a_second = 0\n",
+        "[limits]\nwatches = 200000\nconnections_per_address = 20000\n\
+         rate_per_second = 0\naccepts_per_second = 0\n",
     )?;
     Ok(path.to_str().context("the path is UTF-8")?.to_owned())
 }
@@ -165,7 +160,7 @@ async fn fan_out_to(
     load::publish(&writer, "/warm-up.md", Bytes::from_static(b"once")).await?;
     swarm.wait_for(watchers as u64).await?;
     swarm.take_ages();
-    let before = bench.usage()?;
+    let before = bench.server.usage();
     for number in 0..FAN_OUT_EVENTS {
         let begun = Instant::now();
         let body = Bytes::from(format!("event {number}"));
@@ -173,7 +168,7 @@ async fn fan_out_to(
         swarm.wait_for((watchers * (number + 2)) as u64).await?;
         tokio::time::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed())).await;
     }
-    let cpu = bench.usage()?.cpu - before.cpu;
+    let cpu = bench.server.usage().cpu - before.cpu;
     let ages = swarm.take_ages();
     let micros = cpu.as_secs_f64() * MICROS / (watchers * FAN_OUT_EVENTS) as f64;
     let aim = if watchers > 10_000 { 500.0 } else { 100.0 };
@@ -195,13 +190,13 @@ async fn fan_out_to(
 /// Resident memory of connections and watches that do nothing.
 pub(crate) async fn memory(binary: &Path, extent: Extent) -> anyhow::Result<Section> {
     let bench = Bench::start(binary)?;
-    let before = bench.usage()?.resident_bytes;
+    let before = bench.server.usage().resident_bytes;
     let connections = bench.dialer.dial_many(extent.idle_connections).await?;
-    let connected = bench.usage()?.resident_bytes;
+    let connected = bench.server.usage().resident_bytes;
     let sparse = Swarm::open(connections.clone(), 1, "/a/").await?;
-    let first = bench.usage()?.resident_bytes;
+    let first = bench.server.usage().resident_bytes;
     let full = Swarm::open(connections, WATCHES_A_CONNECTION - 1, "/b/").await?;
-    let watched = bench.usage()?.resident_bytes;
+    let watched = bench.server.usage().resident_bytes;
     let count = extent.idle_connections as f64;
     let kib = |bytes: u64, things: f64| bytes as f64 / 1024.0 / things;
     let further = count * (WATCHES_A_CONNECTION - 1) as f64;

@@ -4,3 +4,4 @@ pub mod disk;
 pub mod link;
 pub mod process;
 pub mod silence;
+pub mod usage;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::usage::Usage;
+
 /// How long a server may take to become ready, or to leave, before the test fails.
 ///
 /// Generous, since other tests share the machine; nothing is measured by it.
@@ -98,6 +100,12 @@ impl ServerProcess {
     /// The process number, while it runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
+    }
+
+    /// What the process uses.
+    pub fn usage(&self) -> Usage {
+        let pid = self.pid().expect("the process runs");
+        Usage::of(pid).expect("a running process is described")
     }
 
     /// Ends the process at once, as a power switch would end it (SIGKILL), and waits for it.

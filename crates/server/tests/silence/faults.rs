@@ -4,7 +4,7 @@ use client::{Notice, WatchError};
 use testkit::link::Link;
 use wire::{DocPath, DocumentScope, GapReason};
 
-use crate::world::{World, client_of, copy_tree, head, until};
+use crate::world::{World, client_of, copy_tree, head};
 
 // D48, D60, D61, P5: the ring covers what was missed, so nobody may be told a gap.
 #[tokio::test(flavor = "multi_thread")]
@@ -120,7 +120,7 @@ async fn a_bad_network_loses_nothing_untold() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_are_kept_while_tokens_come_and_go() {
     let world = World::closed("");
-    let editor = world.token(&[
+    let editor = [
         "add",
         "--publish",
         "/**",
@@ -128,14 +128,12 @@ async fn rights_are_kept_while_tokens_come_and_go() {
         "/**",
         "--label",
         "editor",
-    ]);
-    let reader = world.token(&["add", "--read", "/a/**", "--label", "reader"]);
+    ];
+    let editor = world.token(&editor).await;
+    let reader = world
+        .token(&["add", "--read", "/a/**", "--label", "reader"])
+        .await;
     let client = world.client_with(&editor);
-    until("the tokens to be taken", || {
-        world.server.signal("HUP");
-        world.server.log().contains("tokens")
-    })
-    .await;
     let editor_follower = world.follow("editor", "/", &client).await;
     let reader_client = world.client_with(&reader);
     // The reader asks for everything and may see one place: its scope in the checker is that place.
@@ -146,8 +144,7 @@ async fn rights_are_kept_while_tokens_come_and_go() {
         world.writer("/b/1.md", client.clone()),
     ];
     world.writes(40).await;
-    world.token(&["revoke", "reader"]);
-    world.server.signal("HUP");
+    world.token(&["revoke", "reader"]).await;
     let error = reader_follower.end().await;
     assert!(matches!(error, WatchError::Refused(_)), "{error}");
     world.writes(40).await;

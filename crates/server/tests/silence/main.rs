@@ -7,4 +7,5 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report")]
 
 mod faults;
+mod soak;
 mod world;

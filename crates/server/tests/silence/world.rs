@@ -66,8 +66,11 @@ impl World {
         client_of(&mark.ip().to_string(), mark.port(), Some(token))
     }
 
-    /// Runs `tidings token …` on the data directory and gives what it printed.
-    pub(crate) fn token(&self, arguments: &[&str]) -> String {
+    /// Runs `tidings token …` on the data directory, waits until the server has taken what it did,
+    /// and gives what it printed.
+    pub(crate) async fn token(&self, arguments: &[&str]) -> String {
+        let taken = || self.server.log().matches("took the tokens file").count();
+        let before = taken();
         let output = Command::new(TIDINGS)
             .args(["token", "--data"])
             .arg(self.dir.path().join("data"))
@@ -80,6 +83,8 @@ impl World {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
+        self.server.signal("HUP");
+        until("the server to take the tokens", || taken() > before).await;
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
@@ -125,9 +130,13 @@ impl World {
 
     /// Writes once more and waits until every follower was told of it, or of a gap behind it.
     pub(crate) async fn settle(&self, followers: &[&Follower], path: &str) {
+        self.settle_with(&self.client(), followers, path).await;
+    }
+
+    /// The same with a client of the caller's.
+    pub(crate) async fn settle_with(&self, client: &Client, followers: &[&Follower], path: &str) {
         let since = self.checker.now();
         let path = DocPath::parse(path).unwrap();
-        let client = self.client();
         let begun = self.checker.begin(path.as_str());
         let written = client
             .publish(&path, &draft("the last write"))
@@ -176,6 +185,11 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
+    /// Stops watching.
+    pub(crate) fn leave(self) {
+        self.task.abort();
+    }
+
     /// Waits until the watch is over and gives the reason.
     pub(crate) async fn end(self) -> client::WatchError {
         let error = tokio::time::timeout(PATIENCE, self.task).await;
