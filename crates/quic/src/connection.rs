@@ -37,8 +37,9 @@ pub(crate) struct Client {
     open: AtomicU32,
     /// Streams that the client may have open.
     allowed: AtomicU32,
-    /// The way to the task that serves the watches; there is none before the first watch.
-    serving: OnceLock<mpsc::Sender<Opening>>,
+    /// The way to the task that serves the watches; there is none before the first watch. The
+    /// channel makes room for 32 at once, so what goes through is small.
+    serving: OnceLock<mpsc::Sender<Box<Opening>>>,
 }
 
 /// Counts a stream as open until it is dropped.
@@ -136,6 +137,6 @@ impl Client {
             sender
         });
         // The task ends only with the connection, and then nobody waits for this watch.
-        let _ = serving.send(opening).await;
+        let _ = serving.send(Box::new(opening)).await;
     }
 }

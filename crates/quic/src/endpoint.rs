@@ -8,10 +8,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::hmac;
 use gate::Certificate;
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicServerConfig};
-use quinn::{EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
-use rustls::crypto::aws_lc_rs;
+use quinn::{EndpointConfig, HashedConnectionIdGenerator, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use rustls::crypto::aws_lc_rs as tls_provider;
 use socket2::{Domain, Protocol, Socket, Type};
 use thiserror::Error;
 use tracing::info;
@@ -44,12 +45,24 @@ pub(crate) fn bind(
     let socket = socket(addr, limits.udp_buffer_bytes)
         .map_err(|source| EndpointError::Socket { addr, source })?;
     quinn::Endpoint::new(
-        EndpointConfig::default(),
+        endpoint_config(certificate),
         Some(server),
         socket,
         Arc::new(TokioRuntime),
     )
     .map_err(|source| EndpointError::Socket { addr, source })
+}
+
+/// Keeps the secrets behind connection ids and stateless resets over a restart: a client whose
+/// server was killed then hears from the next process at once that its connection is gone, and
+/// doesn't wait for its idle timeout.
+fn endpoint_config(certificate: &Certificate) -> EndpointConfig {
+    let reset = certificate.secret("tidings stateless reset");
+    let mut config = EndpointConfig::new(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)));
+    let [a, b, c, d, e, f, g, h, ..] = certificate.secret("tidings connection ids");
+    let id_key = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
+    config
 }
 
 fn socket(addr: SocketAddr, buffer_bytes: usize) -> io::Result<UdpSocket> {
@@ -74,7 +87,7 @@ fn server_config(
     limits: &Limits,
     certificate: &Certificate,
 ) -> Result<ServerConfig, EndpointError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = Arc::new(tls_provider::default_provider());
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()

@@ -9,7 +9,7 @@
 
 use std::pin::Pin;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use auth::{Denied, Grants, WatchRight};
 use bytes::Bytes;
@@ -71,6 +71,14 @@ impl Turn {
 
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
+/// How a drain ends a watch.
+struct Leaving {
+    /// When its client is told.
+    at: Instant,
+    /// How long it is asked to stay away.
+    stay_away: Duration,
+}
+
 /// A running watch.
 pub(super) struct Watch {
     reply: Reply,
@@ -89,8 +97,8 @@ pub(super) struct Watch {
     /// The last block, after the one under way.
     last: Option<Bytes>,
     end: Option<WatchEnd>,
-    /// When a drain ends this watch, and how long its client is asked to stay away.
-    leaving: Option<(Instant, std::time::Duration)>,
+    /// What a drain has in store for it.
+    leaving: Option<Box<Leaving>>,
     _seats: Seats,
 }
 
@@ -178,7 +186,11 @@ impl Watch {
             self.reply.reset(STALLED);
             return self.over(WatchEnd::Stalled, moment);
         }
-        if self.leaving.is_some_and(|(at, _)| at <= moment.now) {
+        if self
+            .leaving
+            .as_ref()
+            .is_some_and(|leaving| leaving.at <= moment.now)
+        {
             self.close(moment);
         } else if moment.now >= self.written + limits.heartbeat {
             self.on_grants(&moment.face.authority.current(), moment);
@@ -208,7 +220,10 @@ impl Watch {
     /// A drain began: the watch leaves at its own moment.
     pub(super) fn on_drain(&mut self, window: &Window, ticket: u64) {
         if self.leaving.is_none() {
-            self.leaving = Some((window.leaves_at(ticket), window.returns_after(ticket)));
+            self.leaving = Some(Box::new(Leaving {
+                at: window.leaves_at(ticket),
+                stay_away: window.returns_after(ticket),
+            }));
         }
     }
 
@@ -218,7 +233,8 @@ impl Watch {
             return since + face.limits.write_stall;
         }
         let heartbeat = self.written + face.limits.heartbeat;
-        self.leaving.map_or(heartbeat, |(at, _)| heartbeat.min(at))
+        let leaving = self.leaving.as_ref();
+        leaving.map_or(heartbeat, |leaving| heartbeat.min(leaving.at))
     }
 
     /// Has a change written, unless it may not be seen at this moment.
@@ -253,8 +269,8 @@ impl Watch {
         let Some(subscription) = &self.subscription else {
             return;
         };
-        let stay_away = match self.leaving {
-            Some((_, stay_away)) => stay_away,
+        let stay_away = match &self.leaving {
+            Some(leaving) => leaving.stay_away,
             // The feed was closed under a watch that no drain had spoken to.
             None => {
                 let face = moment.face;
