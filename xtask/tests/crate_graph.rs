@@ -11,6 +11,7 @@ const LAYERS: &[&str] = &[
     "tidings-journal",
     "tidings-auth",
     "tidings-documents",
+    "tidings-channels",
     "tidings-gate",
     "tidings-quic",
     "tidings-web",

@@ -18,11 +18,14 @@ use crate::topic::Topic;
 #[derive(Clone)]
 pub struct Event(Arc<Inner>);
 
+/// One for each kind of face.
+const ENCODINGS: usize = 3;
+
 struct Inner {
     topic: Topic,
     cursor: Cursor,
     content: Content,
-    encodings: [OnceLock<Bytes>; 3],
+    encodings: [OnceLock<Bytes>; ENCODINGS],
 }
 
 /// What happened.
@@ -51,7 +54,7 @@ impl Event {
             topic,
             cursor,
             content,
-            encodings: [const { OnceLock::new() }; 3],
+            encodings: [const { OnceLock::new() }; ENCODINGS],
         }))
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use auth::Claims;
-use feed::Feed;
+use feed::{Feed, Outlet};
 use wire::{ChannelScope, Cursor, Epoch};
 
 use crate::counters::{Counters, Stats};
@@ -21,6 +21,7 @@ use crate::rooms::Rooms;
 use crate::socket::Socket;
 use crate::timeline::Timeline;
 use crate::topic::Topic;
+use crate::watch::Watch;
 
 /// The channels of one node. A cheap handle: clones share it.
 ///
@@ -200,9 +201,19 @@ impl Hub {
         self.timeline().feed().close();
     }
 
-    /// The feed that all topics share, for whoever fans one out to many sockets: the changes of a
-    /// topic have its canonical text for a name. Gaps in it are mended by [`Watch`](crate::Watch)
-    /// alone.
+    /// A watch of `topic` without a seat, from after `from`: for whoever fans it out to many
+    /// seats. It checks no right and never ends by itself.
+    pub fn follow(&self, topic: &Topic, from: &Cursor, outlet: &Arc<Outlet>) -> Watch {
+        Watch::resume(self, topic, Arc::default(), from, outlet)
+    }
+
+    /// The position of the newest change of any topic.
+    pub fn head(&self) -> Cursor {
+        self.feed().head()
+    }
+
+    /// The feed that all topics share; the changes of a topic have its canonical text for a name.
+    /// What its ring lost is mended by [`Watch`] alone.
     pub fn feed(&self) -> &Feed<Event> {
         self.timeline().feed()
     }

@@ -1,16 +1,16 @@
 //! What a socket and its watch of one topic share: whether the watch may tell anything.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A taken seat.
 ///
-/// The socket changes it, the watch reads it before everything that it tells. A suspension is
-/// counted, so that one which was lifted before the watch looked still leaves its gap.
+/// The socket changes it, the watch reads it before everything that it tells.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
     has_ended: AtomicBool,
     is_suspended: AtomicBool,
-    suspensions: AtomicU64,
+    /// There was a suspension whose gap was not told. It may have been lifted already.
+    owes_gap: AtomicBool,
 }
 
 impl Seat {
@@ -21,9 +21,7 @@ impl Seat {
     /// False if it was suspended already.
     pub(crate) fn suspend(&self) -> bool {
         let is_new = !self.is_suspended.swap(true, Ordering::AcqRel);
-        if is_new {
-            self.suspensions.fetch_add(1, Ordering::AcqRel);
-        }
+        self.owes_gap.store(true, Ordering::Release);
         is_new
     }
 
@@ -40,8 +38,9 @@ impl Seat {
         self.is_suspended.load(Ordering::Acquire)
     }
 
-    pub(crate) fn suspensions(&self) -> u64 {
-        self.suspensions.load(Ordering::Acquire)
+    /// True once after each suspension.
+    pub(crate) fn take_gap(&self) -> bool {
+        self.owes_gap.swap(false, Ordering::AcqRel)
     }
 }
 

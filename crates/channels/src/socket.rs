@@ -12,17 +12,19 @@
 //! The socket and its seats end when it is dropped. What others see of that is announced by the
 //! next sweep.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod reservation;
+
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use auth::Claims;
 use feed::Outlet;
-use wire::{ChannelScope, Cursor, GapReason};
+use wire::{ChannelScope, Cursor};
 
 use crate::hub::Hub;
 use crate::limits::META_LEN_MAX;
-use crate::member::{Member, Roster};
+use crate::member::Member;
 use crate::moment::Now;
 use crate::payload::Payload;
 use crate::policy::{Decision, Question, Right, Verdict};
@@ -31,6 +33,8 @@ use crate::rooms::SocketKey;
 use crate::seat::{Seat, Settled};
 use crate::topic::Topic;
 use crate::watch::Watch;
+
+pub use reservation::{Joined, Reservation, Start};
 
 /// One connection. It ends its seats when dropped.
 pub struct Socket {
@@ -129,13 +133,19 @@ impl Socket {
         own.tickets += 1;
         let ticket = own.tickets;
         own.places.insert(topic.clone(), Place::Reserved { ticket });
-        Ok(Reserved::New(Reservation {
-            shared: self.shared.clone(),
-            topic,
-            ticket,
-            claims: own.claims.clone(),
-            identity: own.identity,
-        }))
+        let reservation = Reservation::new(self.shared.clone(), topic, ticket, &own);
+        Ok(Reserved::New(reservation))
+    }
+
+    /// A watch of `topic` for its seat, if it has one, from after a position that was told live:
+    /// for a socket that leaves a shared fan-out and goes on by itself, because it is slow or its
+    /// seat was suspended.
+    pub fn resume(&self, topic: &Topic, from: &Cursor, outlet: &Arc<Outlet>) -> Option<Watch> {
+        let seat = match self.shared.own().places.get(topic)? {
+            Place::Reserved { .. } => return None,
+            Place::Taken(seat) => seat.clone(),
+        };
+        Some(Watch::resume(&self.shared.hub, topic, seat, from, outlet))
     }
 
     /// Leaves the topic that `scope` names, decided or not. False if it wasn't followed.
@@ -348,154 +358,5 @@ impl Shared {
             at_ms: now.unix_ms,
             stamp: 0,
         }
-    }
-}
-
-/// A place that counts against every cap, while its policy is heard. Dropping it gives it back.
-pub struct Reservation {
-    shared: Arc<Shared>,
-    topic: Topic,
-    ticket: u64,
-    claims: Arc<Claims>,
-    identity: u64,
-}
-
-/// A seat that was taken.
-#[derive(Debug)]
-pub struct Joined {
-    /// The topic; its text is what the subscriber is told.
-    pub topic: Topic,
-    /// Where the watch begins; everything after it is told.
-    pub cursor: Cursor,
-    /// How it begins.
-    pub start: Start,
-    /// The members, where they are told of each other.
-    pub roster: Option<Arc<Roster>>,
-    /// The reading side.
-    pub watch: Watch,
-}
-
-/// How a watch begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// No cursor was given, or the channel keeps nothing to resume from.
-    Fresh,
-    /// Something after the cursor is gone; the watch begins at the head.
-    Gap(GapReason),
-    /// Everything after the cursor is told.
-    Resumed,
-}
-
-impl Reservation {
-    /// The topic.
-    pub const fn topic(&self) -> &Topic {
-        &self.topic
-    }
-
-    /// Hears the policy. Locks nothing: a closure of the application may run.
-    pub fn decide(&self) -> Decision {
-        let policy = self.topic.declaration().join_policy();
-        policy.decide(Right::Join, &self.topic, &self.claims, self.identity)
-    }
-
-    /// Takes the seat if the verdict allows it, and watches from after `since` or from the head.
-    ///
-    /// A verdict about a caller who has changed meanwhile counts as undecided.
-    pub fn join(
-        self,
-        verdict: Verdict,
-        since: Option<&Cursor>,
-        outlet: &Arc<Outlet>,
-        now: Now,
-    ) -> Result<Joined, Refusal> {
-        let hub = &self.shared.hub;
-        let mut own = self.shared.own();
-        if !own.holds(&self.topic, self.ticket) {
-            return Err(Refusal::Dropped);
-        }
-        let is_stale = own.identity != self.identity;
-        let verdict = if is_stale {
-            Verdict::Undecided
-        } else {
-            verdict
-        };
-        if let Err(refusal) = hub.permit(verdict) {
-            self.shared.vacate(&self.topic, &mut own);
-            if verdict == Verdict::Denied {
-                own.denied.insert(self.topic.clone());
-            }
-            return Err(refusal);
-        }
-        let seat = Arc::new(Seat::default());
-        own.places
-            .insert(self.topic.clone(), Place::Taken(seat.clone()));
-        hub.counters().joined.add(1);
-        Ok(self.take(&own.claims, seat, since, outlet, now))
-    }
-
-    /// Enters the room and begins the watch under one lock, so that the roster is the one at the
-    /// position from which on deltas are told.
-    fn take(
-        &self,
-        claims: &Claims,
-        seat: Arc<Seat>,
-        since: Option<&Cursor>,
-        outlet: &Arc<Outlet>,
-        now: Now,
-    ) -> Joined {
-        let hub = &self.shared.hub;
-        let topic = &self.topic;
-        let keeps = topic.declaration().history().is_some();
-        let mut rooms = hub.rooms();
-        let has_presence = topic.declaration().has_presence();
-        if has_presence {
-            let member = self.shared.member(claims, now);
-            rooms.enter(self.shared.key, topic, member, now.elapsed);
-            hub.announce(&mut rooms, topic, now);
-        }
-        let since = since.filter(|_| keeps);
-        let followed = hub.timeline().follow(topic, since, outlet);
-        let roster = rooms.roster(topic).filter(|_| has_presence);
-        drop(rooms);
-        let (start, cursor, replay) = match (since, followed.missed) {
-            (Some(since), Ok(missed)) => (Start::Resumed, since.clone(), missed),
-            (None, Ok(missed)) => (Start::Fresh, followed.head, missed),
-            (_, Err(reason)) => {
-                hub.counters().gaps.add(1);
-                (Start::Gap(reason), followed.head, VecDeque::new())
-            }
-        };
-        let watch = Watch::new(
-            hub.clone(),
-            topic.clone(),
-            seat,
-            followed.subscription,
-            replay,
-            cursor.clone(),
-        );
-        Joined {
-            topic: topic.clone(),
-            cursor,
-            start,
-            roster,
-            watch,
-        }
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let mut own = self.shared.own();
-        if own.holds(&self.topic, self.ticket) {
-            self.shared.vacate(&self.topic, &mut own);
-        }
-    }
-}
-
-impl fmt::Debug for Reservation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reservation")
-            .field("topic", &self.topic)
-            .finish_non_exhaustive()
     }
 }

@@ -68,10 +68,7 @@ impl Timeline {
         outlet: &Arc<Outlet>,
     ) -> Followed {
         let history = self.lock();
-        let subscription = self
-            .feed
-            .subscribe(topic.feed_scope(), None, outlet)
-            .expect("only a cursor is refused");
+        let subscription = self.subscribe(topic, outlet);
         let head = self.feed.head();
         let missed = match since {
             Some(since) if since.epoch != head.epoch => Err(GapReason::Epoch),
@@ -86,6 +83,28 @@ impl Timeline {
             head,
             missed,
         }
+    }
+
+    /// Follows `topic` from after a position that was told live: from the ring if it still has
+    /// everything, else from the head, which is given as well.
+    pub(crate) fn resume(
+        &self,
+        topic: &Topic,
+        from: &Cursor,
+        outlet: &Arc<Outlet>,
+    ) -> (Subscription<Event>, Option<Cursor>) {
+        let _history = self.lock();
+        let resumed = self.feed.subscribe(topic.feed_scope(), Some(from), outlet);
+        resumed.map_or_else(
+            |refused| (self.subscribe(topic, outlet), Some(refused.head)),
+            |subscription| (subscription, None),
+        )
+    }
+
+    fn subscribe(&self, topic: &Topic, outlet: &Arc<Outlet>) -> Subscription<Event> {
+        self.feed
+            .subscribe(topic.feed_scope(), None, outlet)
+            .expect("only a cursor is refused")
     }
 
     /// What happened to `topic` after `since` up to `upto`, unless some of it is gone.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use feed::{Subscription, Token};
+use feed::{Outlet, Subscription, Token};
 use wire::{Cursor, GapReason, Seq};
 
 use crate::event::{Content, Event};
@@ -49,8 +49,8 @@ pub struct Watch {
     replay: VecDeque<Event>,
     /// Everything of the topic up to here was told.
     told: Cursor,
-    /// The suspensions that were told.
-    suspensions: u64,
+    /// Where the subscription begins, if what lies between was not looked for yet.
+    behind: Option<Cursor>,
     /// A roster is to be told before anything else.
     owes_roster: bool,
     /// Deltas up to here are in the roster that was told.
@@ -73,9 +73,32 @@ impl Watch {
             subscription,
             replay,
             told,
-            suspensions: 0,
+            behind: None,
             owes_roster: false,
             roster_as_of: Seq::ZERO,
+        }
+    }
+
+    /// Goes on from after a position that was told live.
+    pub(crate) fn resume(
+        hub: &Hub,
+        topic: &Topic,
+        seat: Arc<Seat>,
+        from: &Cursor,
+        outlet: &Arc<Outlet>,
+    ) -> Self {
+        let (subscription, behind) = hub.timeline().resume(topic, from, outlet);
+        let (hub, topic) = (hub.clone(), topic.clone());
+        Self {
+            behind,
+            ..Self::new(
+                hub,
+                topic,
+                seat,
+                subscription,
+                VecDeque::new(),
+                from.clone(),
+            )
         }
     }
 
@@ -91,7 +114,7 @@ impl Watch {
 
     /// Everything of the topic up to here was told.
     pub fn position(&self) -> Cursor {
-        if self.replay.is_empty() {
+        if self.replay.is_empty() && self.behind.is_none() {
             self.subscription.position()
         } else {
             self.told.clone()
@@ -111,8 +134,13 @@ impl Watch {
             if self.seat.is_suspended() {
                 return self.discard();
             }
-            if self.suspensions != self.seat.suspensions() {
+            if self.seat.take_gap() {
                 return self.tell_suspension();
+            }
+            if let Some(head) = self.behind.take()
+                && let Some(gap) = self.mend(GapReason::Lapped, head)
+            {
+                return gap;
             }
             if std::mem::take(&mut self.owes_roster)
                 && let Some(roster) = self.hub.roster(&self.topic)
@@ -178,6 +206,7 @@ impl Watch {
     /// Passes over everything that is there.
     fn discard(&mut self) -> Next {
         self.replay.clear();
+        self.behind = None;
         loop {
             match self.subscription.next() {
                 feed::Next::Change(_) | feed::Next::Gap { .. } => {}
@@ -189,7 +218,6 @@ impl Watch {
 
     /// Tells the gap that suspensions left, once.
     fn tell_suspension(&mut self) -> Next {
-        self.suspensions = self.seat.suspensions();
         if let Next::Closed = self.discard() {
             return Next::Closed;
         }

@@ -27,7 +27,7 @@ fn topic(declaration: &Arc<Declaration>, scope: &str) -> Option<Topic> {
 #[test]
 fn every_fault_is_told_with_the_channel() {
     let bare = Declaration::named("room");
-    assert_eq!(fault(bare.clone()), Fault::NoPolicy);
+    assert_eq!(fault(bare), Fault::NoPolicy);
     assert_eq!(
         fault(room().param("id", "string")),
         Fault::ParamRepeated("id".into())
