@@ -6,6 +6,7 @@
 //! whoever steals its key can't sign other names with it. One made afresh at each start was
 //! rejected: nobody could trust it for longer than a run.
 
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,11 +22,12 @@ use rcgen::{
     PKCS_ECDSA_P256_SHA256, date_time_ymd,
 };
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
+use wire::ContentHash;
 
 /// The names that the development certificate is for.
 const DEVELOPMENT_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -41,21 +43,34 @@ const CERTIFICATE_MODE: u32 = 0o644;
 #[derive(Clone, Debug)]
 pub struct Certificate(Arc<State>);
 
-#[derive(Debug)]
 struct State {
     certificate_path: PathBuf,
     key_path: PathBuf,
     current: ArcSwap<CertifiedKey>,
+    /// The private key as it was first read, for what is derived from it.
+    seed: Vec<u8>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate")
+            .field("certificate_path", &self.certificate_path)
+            .field("key_path", &self.key_path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Certificate {
     /// Reads a PEM chain, leaf first, and its key.
     pub fn load(certificate_path: &Path, key_path: &Path) -> Result<Self, CertificateError> {
         let current = read(certificate_path, key_path)?;
+        let seed = fs::read(key_path)
+            .map_err(|source| CertificateError::pem(key_path, pem::Error::Io(source)))?;
         Ok(Self(Arc::new(State {
             certificate_path: certificate_path.to_owned(),
             key_path: key_path.to_owned(),
             current: ArcSwap::from_pointee(current),
+            seed,
         })))
     }
 
@@ -77,6 +92,15 @@ impl Certificate {
         let fresh = read(&self.0.certificate_path, &self.0.key_path)?;
         self.0.current.store(Arc::new(fresh));
         Ok(())
+    }
+
+    /// A secret for `purpose` that is the same after a restart with the same private key. A reload
+    /// doesn't change it.
+    pub fn secret(&self, purpose: &str) -> [u8; 32] {
+        let mut input = purpose.as_bytes().to_vec();
+        input.push(0);
+        input.extend_from_slice(&self.0.seed);
+        *ContentHash::of(&input).as_bytes()
     }
 
     /// The leaf in DER form, as a client sees it.
@@ -179,7 +203,7 @@ pub enum CertificateError {
         path: PathBuf,
         /// The cause.
         #[source]
-        source: rustls::pki_types::pem::Error,
+        source: pem::Error,
     },
     /// Certificate and key don't belong together, or are of no use to TLS.
     #[error("use certificate and key")]
@@ -196,7 +220,7 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    fn pem(path: &Path, source: rustls::pki_types::pem::Error) -> Self {
+    fn pem(path: &Path, source: pem::Error) -> Self {
         Self::Pem {
             path: path.to_owned(),
             source,
