@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Frame, SizeHint};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
@@ -32,6 +34,10 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 /// Nothing of ours may be kept without asking again, and nothing on the way may change it: a
 /// rewritten body would no longer be what its ETag names.
 pub(crate) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+
+/// Every answer of ours has it: a body must not be taken for something else than it says.
+pub(crate) const NOSNIFF: (HeaderName, HeaderValue) =
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 
 /// A body that is there already.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {

@@ -65,6 +65,9 @@ codes! {
     BadPath "bad-path" BAD_REQUEST
         "the path can't be read"
         "percent-encode the path once, as UTF-8";
+    BadRequest "bad-request" BAD_REQUEST
+        "the request breaks the grammar of HTTP"
+        "correct the client, or what changes its requests on the way";
     Busy "busy" SERVICE_UNAVAILABLE
         "the server works on as much as it may at once"
         "come back after the time in Retry-After";
@@ -135,6 +138,9 @@ codes! {
     Unready "unready" SERVICE_UNAVAILABLE
         "the server can't write any more until it is restarted"
         "tell the operator";
+    UriTooLong "uri-too-long" URI_TOO_LONG
+        "the target of the request is too long"
+        "ask for less at once";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED
         "this path is for WebSocket"
         "open it with a WebSocket client";

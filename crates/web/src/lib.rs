@@ -12,6 +12,7 @@ mod connection;
 mod documents;
 mod face;
 mod fault;
+mod grammar;
 mod held;
 mod idempotency;
 mod limits;

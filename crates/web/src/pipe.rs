@@ -2,7 +2,9 @@
 //!
 //! The first bytes of a plain connection tell HTTP/1 from HTTP/2 and are given back here. A write
 //! that the kernel does not take arms a clock; if nothing moves until it rings, the write fails,
-//! so that a client that reads nothing holds its answer for a bounded time (T22).
+//! so that a client that reads nothing holds its answer for a bounded time (T22). When the server
+//! ends the connection, what the client still sends is read for a moment and thrown away: closing
+//! over unread bytes would make the kernel take back the answer that says why.
 
 use std::io;
 use std::pin::Pin;
@@ -10,14 +12,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use crate::grammar;
 use crate::held::Link;
 
 /// What an HTTP/2 client with prior knowledge begins with.
 pub(crate) const PREFACE: &[u8; PREFACE_LEN] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const PREFACE_LEN: usize = 24;
+
+/// How long a closing connection may still send, and how much of it is read.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes that were read before the rest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,8 +69,13 @@ pub(crate) struct Pipe<T> {
     io: T,
     link: Arc<Link>,
     stall: Duration,
-    /// Set while the kernel takes nothing.
+    /// Set while the kernel takes nothing, and at the end while the client still sends.
     clock: Option<Pin<Box<Sleep>>>,
+    /// What is written in place of an answer of the library's own.
+    retold: Option<Bytes>,
+    /// Bytes that were thrown away at the end.
+    lingered: usize,
+    is_shut: bool,
 }
 
 impl<T> Pipe<T> {
@@ -73,6 +86,9 @@ impl<T> Pipe<T> {
             link,
             stall,
             clock: None,
+            retold: None,
+            lingered: 0,
+            is_shut: false,
         }
     }
 
@@ -100,6 +116,48 @@ impl<T> Pipe<T> {
     }
 }
 
+impl<T: AsyncWrite + Unpin> Pipe<T> {
+    /// Writes what stands in place of `bytes`, if something does. Done means that all of `bytes`
+    /// counts as written.
+    fn retell(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
+        if self.retold.is_none() {
+            self.retold = grammar::retold(bytes);
+        }
+        while let Some(rest) = self.retold.as_mut().filter(|rest| !rest.is_empty()) {
+            let written = Pin::new(&mut self.io).poll_write(cx, rest);
+            match written {
+                Poll::Ready(Ok(0)) => {
+                    return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into())));
+                }
+                Poll::Ready(Ok(len)) => rest.advance(len),
+                Poll::Ready(Err(_)) | Poll::Pending => return Some(self.judge(cx, written)),
+            }
+        }
+        self.retold.take().map(|_| Poll::Ready(Ok(bytes.len())))
+    }
+}
+
+impl<T: AsyncRead + Unpin> Pipe<T> {
+    /// Throws away what the client sends until it ends, or time or patience do.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let clock = self
+            .clock
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        if clock.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut waste = [0; 4 << 10];
+        while self.lingered < LINGER_BYTES_MAX {
+            let mut buf = ReadBuf::new(&mut waste);
+            match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => self.lingered += buf.filled().len(),
+                _ => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<T: AsyncRead + Unpin> AsyncRead for Pipe<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -113,12 +171,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Pipe<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Pipe<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Pipe<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(written) = self.retell(cx, bytes) {
+            return written;
+        }
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
         self.judge(cx, written)
     }
@@ -128,6 +189,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Pipe<T> {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [bytes] = parts
+            && let Some(written) = self.retell(cx, bytes)
+        {
+            return written;
+        }
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, parts);
         self.judge(cx, written)
     }
@@ -142,6 +208,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Pipe<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        if !self.is_shut {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            self.is_shut = true;
+            self.clock = None;
+        }
+        self.poll_linger(cx)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -26,12 +26,6 @@ use crate::routes;
 /// The name under which answers without a route are counted.
 const NO_ROUTE: &str = "none";
 
-/// A body must not be taken for something else than it says.
-const NOSNIFF: (HeaderName, HeaderValue) = (
-    hyper::header::X_CONTENT_TYPE_OPTIONS,
-    HeaderValue::from_static("nosniff"),
-);
-
 /// Answers a request. Stays pending for ever if the connection is taken out of HTTP.
 pub(crate) async fn serve(
     face: Arc<Face>,
@@ -40,7 +34,7 @@ pub(crate) async fn serve(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let mut common = face.origins.fields(request.headers());
-    common.insert(NOSNIFF.0, NOSNIFF.1);
+    common.insert(answer::NOSNIFF.0, answer::NOSNIFF.1);
     let mut counted = NO_ROUTE;
     let (head, body) = request.into_parts();
     let answered = answer(face.clone(), peer, head, body, &common, &mut counted).await;
