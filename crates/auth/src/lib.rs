@@ -1,8 +1,8 @@
 //! Who asks and what they may: capability tokens, JSON web tokens, policies.
 //!
-//! A capability token is a secret text; the tokens file knows its hash, the patterns of paths it is for, the
-//! operations it allows and when it ends. Nothing here keeps or shows a raw token except
-//! [`RawToken`], which is made once and printed once.
+//! A capability token is a secret text; the tokens file knows its hash, the patterns of paths it
+//! is for, the operations it allows and when it ends. Nothing here keeps or shows a raw token
+//! except [`RawToken`], which is made once and printed once.
 //!
 //! Without tokens nothing can be written. Reading is public until a place is closed by the first
 //! token that may read there, and closed places stay closed when that token goes.

@@ -68,6 +68,12 @@ impl Event {
         &self.0.cursor
     }
 
+    /// Its position, if the channel keeps a history to resume from.
+    pub fn resumable(&self) -> Option<&Cursor> {
+        let keeps = self.topic().declaration().history().is_some();
+        keeps.then(|| self.cursor())
+    }
+
     /// What happened.
     pub fn content(&self) -> &Content {
         &self.0.content
@@ -93,6 +99,22 @@ impl Event {
     }
 }
 
+impl Message {
+    /// Appends the event as JSON: `{"event":…,"data":…,"cursor":…,"at":…}` on one line, with a
+    /// cursor if one is given.
+    pub fn write_json(&self, cursor: Option<&Cursor>, json: &mut Vec<u8>) {
+        // The name and the cursor consist of characters that stand in JSON as they are.
+        json.extend_from_slice(b"{\"event\":\"");
+        json.extend_from_slice(self.name.as_bytes());
+        json.extend_from_slice(b"\",\"data\":");
+        json.extend_from_slice(self.data.as_str().as_bytes());
+        if let Some(cursor) = cursor {
+            json.extend_from_slice(format!(",\"cursor\":\"{cursor}\"").as_bytes());
+        }
+        json.extend_from_slice(format!(",\"at\":{}}}", self.at_ms).as_bytes());
+    }
+}
+
 impl Change for Event {
     fn name(&self) -> &str {
         self.0.topic.as_str()
@@ -106,5 +128,28 @@ impl fmt::Debug for Event {
             .field("cursor", self.cursor())
             .field("content", self.content())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_json() {
+        let message = Message {
+            name: "message".into(),
+            data: Payload::parse(b"{ \"text\":\n\"\\u2028\" }").unwrap(),
+            at_ms: 7,
+        };
+        let mut json = Vec::new();
+        message.write_json(Some(&"e:9".parse().unwrap()), &mut json);
+        let expected = r#"{"event":"message","data":{"text":"\u2028"},"cursor":"e:9","at":7}"#;
+        assert_eq!(String::from_utf8(json).unwrap(), expected);
+        let mut json = Vec::new();
+        message.write_json(None, &mut json);
+        let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(value["at"], 7);
+        assert!(value.get("cursor").is_none());
     }
 }

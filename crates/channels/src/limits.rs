@@ -49,6 +49,17 @@ pub const SWEEP_INTERVAL: Duration = Duration::from_millis(250);
 const _: () = assert!(RENEWAL_INTERVAL.as_secs() * 2 < LEASE.as_secs());
 const _: () = assert!(SWEEP_INTERVAL.as_millis() < ANNOUNCE_INTERVAL.as_millis());
 
+/// Topics that one socket may follow: a page with more follows too finely.
+pub const SOCKET_TOPICS_DEFAULT: usize = 64;
+
+/// Topics of a node that are followed, and those whose history is kept: enough for a topic per
+/// person of a large site, at a few kilobytes each when quiet.
+pub const NODE_TOPICS_DEFAULT: usize = 10_000;
+
+/// Bytes of all histories together: a hundred kept events of some hundred bytes in each of a
+/// thousand topics.
+pub const HISTORY_BYTES_DEFAULT: usize = 128 * 1024 * 1024;
+
 /// The bounds that a configuration may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -67,10 +78,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            topics_per_socket: 64,
-            topics: 10_000,
-            histories: 10_000,
-            history_bytes: 128 * 1024 * 1024,
+            topics_per_socket: SOCKET_TOPICS_DEFAULT,
+            topics: NODE_TOPICS_DEFAULT,
+            histories: NODE_TOPICS_DEFAULT,
+            history_bytes: HISTORY_BYTES_DEFAULT,
             ring_len: feed::RING_LEN,
         }
     }

@@ -19,10 +19,38 @@ pub struct Member {
     pub actor: Option<Arc<str>>,
     /// What it says about itself.
     pub meta: Option<Payload>,
-    /// When it joined or last said so, in milliseconds since 1970.
+    /// When it joined or last changed, in milliseconds since 1970; each change is later than the
+    /// one before, whatever the clock does.
     pub at_ms: u64,
     /// The time or count of `meta` by the member's own reckoning; the last writer wins (C45).
     pub(crate) stamp: u64,
+}
+
+impl Member {
+    /// Appends the member as JSON: `{"id":…,"actor":…,"meta":…,"at":…}` on one line, without what
+    /// is not known.
+    pub fn write_json(&self, json: &mut Vec<u8>) {
+        json.extend_from_slice(b"{\"id\":");
+        write_text(&self.id, json);
+        if let Some(actor) = &self.actor {
+            json.extend_from_slice(b",\"actor\":");
+            write_text(actor, json);
+        }
+        if let Some(meta) = &self.meta {
+            json.extend_from_slice(b",\"meta\":");
+            json.extend_from_slice(meta.as_str().as_bytes());
+        }
+        json.extend_from_slice(format!(",\"at\":{}}}", self.at_ms).as_bytes());
+    }
+
+    /// The time of a change at `now_ms` by the wall clock.
+    pub(crate) fn next_at_ms(&self, now_ms: u64) -> u64 {
+        now_ms.max(self.at_ms.saturating_add(1))
+    }
+}
+
+fn write_text(text: &str, json: &mut Vec<u8>) {
+    serde_json::to_writer(json, text).expect("a text can be written to memory");
 }
 
 /// How members moved.
@@ -90,5 +118,25 @@ impl fmt::Debug for Roster {
             .field("total", &self.total)
             .field("as_of", &self.as_of)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_one_line_of_json() {
+        let member = Member {
+            id: "s-1".into(),
+            actor: Some("a\"\n".into()),
+            meta: Some(Payload::parse(b"[ 1 ]").unwrap()),
+            at_ms: 7,
+            stamp: 0,
+        };
+        let mut json = Vec::new();
+        member.write_json(&mut json);
+        let expected = r#"{"id":"s-1","actor":"a\"\n","meta":[1],"at":7}"#;
+        assert_eq!(String::from_utf8(json).unwrap(), expected);
     }
 }

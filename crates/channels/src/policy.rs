@@ -33,9 +33,10 @@ impl Rule {
     }
 
     /// `check` decides.
-    pub fn check(
-        check: impl Fn(&Claims, &Map<String, Value>) -> Result<bool, Undecided> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn check<C>(check: C) -> Self
+    where
+        C: Fn(&Claims, &Map<String, Value>) -> Result<bool, Undecided> + Send + Sync + 'static,
+    {
         Self::Check(Arc::new(check))
     }
 }

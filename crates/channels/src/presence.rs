@@ -43,7 +43,11 @@ impl Presence {
         self.touched.insert(member.id.clone());
         match self.current.get_mut(&member.id) {
             Some(own) if own.actor == member.actor => {}
-            Some(own) => Arc::make_mut(own).actor = member.actor,
+            Some(own) => {
+                let own = Arc::make_mut(own);
+                own.at_ms = own.next_at_ms(member.at_ms);
+                own.actor = member.actor;
+            }
             None => {
                 self.current.insert(member.id.clone(), Arc::new(member));
             }
@@ -64,7 +68,7 @@ impl Presence {
                 let member = Arc::make_mut(member);
                 member.meta = Some(meta);
                 member.stamp = stamp;
-                member.at_ms = at_ms;
+                member.at_ms = member.next_at_ms(at_ms);
                 self.touched.insert(id.clone());
                 true
             }

@@ -59,16 +59,14 @@ impl Topic {
     /// Where a client reads the state after a gap, if the channel has such a place.
     pub fn catch_up(&self) -> Option<String> {
         let template = self.declaration().catch_up()?;
-        let filled = self
-            .params()
-            .iter()
-            .fold(template.to_owned(), |text, (name, value)| {
-                // A value is letters, digits, `_` and `-`, so it needs no encoding and holds no brace.
-                let value = value
-                    .as_str()
-                    .map_or_else(|| value.to_string(), str::to_owned);
-                text.replace(&format!("{{{name}}}"), &value)
-            });
+        let mut filled = template.to_owned();
+        for (name, value) in self.params() {
+            // A value is letters, digits, `_` and `-`, so it needs no encoding and holds no brace.
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            filled = filled.replace(&format!("{{{name}}}"), &text);
+        }
         Some(filled)
     }
 

@@ -327,8 +327,12 @@ fn what_races_a_close_or_a_drain_leaves_nothing_behind() {
     let joined = reservation.join(Verdict::Allowed, None, &Outlet::new(), at(0));
     assert_eq!(joined.unwrap_err(), Refusal::Dropped);
     assert_eq!(hub.stats().topics, 0);
-    hub.drain();
     let socket = hub.open("s", ada());
+    let reservation = reserve(&socket, "asked?id=1").unwrap();
+    hub.drain();
+    let joined = reservation.join(Verdict::Allowed, None, &Outlet::new(), at(0));
+    assert_eq!(joined.unwrap_err(), Refusal::Leaving);
+    assert_eq!(hub.stats().topics, 0);
     assert_eq!(join(&socket, "plain?id=1").unwrap_err(), Refusal::Leaving);
 }
 

@@ -64,7 +64,8 @@ fn the_last_writer_wins_and_ties_change_nothing() {
     assert!(!presence.update(&id, meta("\"c\""), 5, 0));
     assert!(!presence.update(&"2".into(), meta("1"), 9, 0));
     announced(&mut presence, 0);
-    assert_eq!(presence.roster().members[0].meta, Some(meta("\"b\"")));
+    let known = presence.roster().members[0].clone();
+    assert_eq!((&known.meta, known.at_ms), (&Some(meta("\"b\"")), 1));
     presence.enter(member("1"));
     assert!(announced(&mut presence, 1).is_empty());
 }
@@ -186,7 +187,9 @@ proptest! {
                     let roster = presence.roster();
                     let members = roster.members.iter();
                     observers.push(Observer {
-                        members: members.map(|member| (member.id.clone(), member.meta.clone())).collect(),
+                        members: members
+                            .map(|member| (member.id.clone(), member.meta.clone()))
+                            .collect(),
                         total: roster.total,
                     });
                 }
@@ -196,7 +199,7 @@ proptest! {
                     }
                     prop_assert!(!presence.has_news());
                     let expected: Map<Id, Option<Payload>> =
-                        model.iter().map(|(id, (meta, _))| (id.clone(), meta.clone())).collect();
+                        model.iter().map(|(id, known)| (id.clone(), known.0.clone())).collect();
                     for observer in &observers {
                         prop_assert_eq!(&observer.members, &expected);
                         prop_assert_eq!(observer.total, expected.len());

@@ -89,6 +89,11 @@ impl Reservation {
         if !own.holds(&self.topic, self.ticket) {
             return Err(Refusal::Dropped);
         }
+        if hub.is_draining() {
+            hub.counters().refused_leaving.add(1);
+            self.shared.vacate(&self.topic, &mut own);
+            return Err(Refusal::Leaving);
+        }
         let is_stale = own.identity != self.identity;
         let verdict = if is_stale {
             Verdict::Undecided
