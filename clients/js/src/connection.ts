@@ -2,7 +2,7 @@
  * The life of one connection as a state machine without sockets, timers or clocks.
  *
  * It decides when to dial, by which transport, when to greet, beat, probe, give up and come back.
- * The shell ({@link Client}) tells it what happened and when, then takes what to do:
+ * The shell ({@link Link}) tells it what happened and when, then takes what to do:
  *
  * - `want`, `release`, `reconnectNow`, `probe`: what the application or the page asks for;
  * - `handle…`: what came from the network or the clock;

@@ -4,7 +4,9 @@
  * A queue that is full refuses a batch whole. Its owner then stops following and is called back
  * when the consumer has made room, to follow again from the last position it was given, so a slow
  * consumer costs a bounded amount of memory and loses nothing that the server still keeps.
- * State notices are always taken: an undelivered one of the same scope gives way to the newer.
+ * State notices are always taken and fill no room: an undelivered one of the same scope gives way
+ * to the newer when there are many. Else they could keep a batch out for ever that needs the whole
+ * queue.
  */
 
 import { reportListenerError } from "./errors.js";
@@ -35,7 +37,10 @@ export class Delivery<N extends Deliverable> {
   readonly #lengthMax: number;
   #queue: N[] = [];
   #takers: ((result: IteratorResult<N, undefined>) => void)[] = [];
-  #isFull = false;
+  /** Notices in the queue that are not states. */
+  #length = 0;
+  /** The room that the refused batch needs; undefined while nothing is refused. */
+  #needed: number | undefined;
   #isClosed = false;
 
   constructor(
@@ -53,10 +58,10 @@ export class Delivery<N extends Deliverable> {
     if (this.#isClosed) return false;
     const isOnlyState = notices.every(({ kind }) => kind === "state");
     // A batch that is longer than the queue must get through some time: when the queue is empty.
-    const waiting = this.#queue.length;
-    const hasRoom = waiting === 0 || waiting + notices.length <= this.#lengthMax;
-    if (this.#listener === undefined && !isOnlyState && (this.#isFull || !hasRoom)) {
-      this.#isFull = true;
+    const hasRoom = this.#length === 0 || this.#length + notices.length <= this.#lengthMax;
+    const isRefused = this.#needed !== undefined || !hasRoom;
+    if (this.#listener === undefined && !isOnlyState && isRefused) {
+      this.#needed = Math.min(notices.length, this.#lengthMax);
       return false;
     }
     this.push(notices);
@@ -76,6 +81,7 @@ export class Delivery<N extends Deliverable> {
   next(): Promise<IteratorResult<N, undefined>> {
     const notice = this.#queue.shift();
     if (notice !== undefined) {
+      if (notice.kind !== "state") this.#length -= 1;
       this.#hooks.onTaken(notice);
       this.#offerRoom();
       return Promise.resolve({ done: false, value: notice });
@@ -122,6 +128,7 @@ export class Delivery<N extends Deliverable> {
     }
     const isFull = this.#queue.length >= this.#lengthMax;
     if (isFull && notice.kind === "state") this.#dropState(notice.scope);
+    if (notice.kind !== "state") this.#length += 1;
     this.#queue.push(notice);
   }
 
@@ -132,8 +139,10 @@ export class Delivery<N extends Deliverable> {
   }
 
   #offerRoom(): void {
-    if (!this.#isFull || this.#queue.length > this.#lengthMax / 2) return;
-    this.#isFull = false;
+    if (this.#needed === undefined || this.#length + this.#needed > this.#lengthMax) return;
+    // Half of it at least: following again costs a request.
+    if (this.#length > this.#lengthMax / 2) return;
+    this.#needed = undefined;
     // Not within the consumer's own call: following again may hand over more at once.
     queueMicrotask(() => {
       if (!this.#isClosed) this.#hooks.onRoom();

@@ -2,15 +2,18 @@
 
 /** Codes made by the client itself. A server's own codes come through unchanged. */
 export type ClientErrorCode =
-  | "bad-answer" // the server said something this client cannot read
+  | "bad-answer" // a catch-up URL did not answer with success
   | "bad-request" // the caller's argument is not usable; nothing was sent
+  | "catch-up-failed" // a read after a gap failed and will be tried again
   | "closed" // the client, watch or channel was closed by the caller
   | "connection-lost" // no answer came; the server may or may not have acted
+  | "dial-failed" // the token or the address could not be had; it is tried again
   | "protocol-version" // the server speaks another version of the sync protocol
   | "queue-full" // too much is waiting already; nothing was sent
   | "refused" // the server closed the connection for good without a reason of its own
   | "signed-out" // the token is no longer good and no other could be had
-  | "timeout"; // nothing was sent in time, or no answer came
+  | "timeout" // no connection or no answer came in time
+  | "token-renewal-failed"; // the token function threw; it is called again
 
 /** What is known of a failure besides its message. */
 export interface ErrorDetails {

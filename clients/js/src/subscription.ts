@@ -4,7 +4,8 @@
  * Promises to each follower: every change after its own position once it is live, in order, each
  * once; or a gap. A frame is handed over whole or, if the follower has no room, not at all, and
  * then its position has not moved. What a follower has seen is known by its position, so frames
- * that come twice and replays asked for by another follower are skipped.
+ * that come twice and replays asked for by another follower are skipped. The one exception: who
+ * joins with a position that has not reached this client yet may get the changes up to it again.
  *
  * A position that belongs to another epoch than the feed's is told as a gap here, because the
  * server was asked with somebody else's.

@@ -79,7 +79,7 @@ test("a beat that lags behind does not move the position back", async () => {
   assert.equal(watch.cursors.get(SCOPE), "e:9");
 });
 
-test("P3: a gap is told with reason and position, and the position goes on from there", async () => {
+test("P3: a gap is told with reason and position, and goes on from there", async () => {
   const { network, watch, heard } = await liveWatch();
   network.last.say({ t: "gap", scope: SCOPE, reason: "lapped", cursor: "e:40", delay_ms: 10 });
   const expected = { kind: "gap", scope: SCOPE, reason: "lapped", cursor: "e:40", delayMs: 10 };
@@ -109,7 +109,7 @@ test("the head in an acknowledgement does not hide the replay that follows it", 
   assert.deepEqual(heard.cursors(), ["e:6", "e:7", "e:8", "e:9"]);
 });
 
-test("L64, C61: after a reconnect each live scope is asked for once, with its own position", async () => {
+test("L64, C61: after a reconnect each scope is asked for once, from its position", async () => {
   const network = new Network();
   const client = network.connect();
   const watches = Array.from({ length: 20 }, (_, at) => {
@@ -219,7 +219,7 @@ test("T60: a replaced socket is deaf, also to a close that comes late", async ()
   assert.equal(network.sockets.length, 2);
 });
 
-test("L70, T60: told to come back later, what still comes is applied and the delay obeyed", async () => {
+test("L70, T60: told to come back later, what still comes counts, the delay holds", async () => {
   const { network, heard } = await liveWatch();
   const leaving = {
     t: "reconnect",
@@ -237,7 +237,7 @@ test("L70, T60: told to come back later, what still comes is applied and the del
   assert.equal(network.last.of("subscribe")[0].since, "e:7");
 });
 
-test("L69: while away a watch is stale, and live again without anything being repeated", async () => {
+test("L69: while away a watch is stale, and live again without a repeat", async () => {
   const { network, heard } = await liveWatch();
   network.last.say(changes(SCOPE, 6));
   network.last.cut();
@@ -292,7 +292,7 @@ test("L72: a refused scope shows the reason, is not retried, and the others live
   );
 });
 
-test("C39: a refusal that may pass is asked again with a delay, from the same position", async () => {
+test("C39: a refusal that may pass is asked again later, from the same position", async () => {
   const network = new Network();
   let refusals = 2;
   network.onFrame = (socket, frame) => {
@@ -329,7 +329,7 @@ test("a subscription that the server ends is over, with the reason", async () =>
   assert.deepEqual(heard.cursors(), []);
 });
 
-test("T54: a connection refused for good ends typed, and a later watch learns it at once", async () => {
+test("T54: a connection refused for good ends typed; a later watch learns it at once", async () => {
   const { network, client, heard } = await liveWatch();
   network.last.say({ t: "error", code: "closed-for-you", message: "no", retry: false });
   network.last.cut(1008);
@@ -357,7 +357,7 @@ test("L73: a server of another protocol version is one typed error, not a loop",
   assert.equal(network.sockets.length, 1);
 });
 
-test("L76: mounting twice or a thousand times is one subscription, and nothing is left", async () => {
+test("L76: mounting a thousand times is one subscription, and nothing is left", async () => {
   const { network, client, watch } = await liveWatch({ keepMs: 500 });
   const states = [];
   for (let mount = 0; mount < 1_000; mount++) {
@@ -380,7 +380,7 @@ test("L76: mounting twice or a thousand times is one subscription, and nothing i
   assert.equal(network.clock.pending, 0);
 });
 
-test("C27: following and leaving back to back ends unsubscribed, the other way round live", async () => {
+test("C27: follow and leave back to back ends unsubscribed, the other way round live", async () => {
   const network = new Network();
   const client = network.connect();
   const other = client.watch("/other", {}, () => {});
@@ -394,7 +394,7 @@ test("C27: following and leaving back to back ends unsubscribed, the other way r
   assert.equal(other.state(), "live");
 });
 
-test("one scope, two followers: the later one resumes from its own position, none repeats", async () => {
+test("of two followers the later resumes from its own position, and none repeats", async () => {
   const { network, client, heard } = await liveWatch();
   network.last.say(changes(SCOPE, 6, 7));
   const late = recorder();
@@ -492,7 +492,7 @@ test("the frame budget: no more than 128 subscribes are unanswered at a time", a
   assert.equal(network.last.of("subscribe").length, 300);
 });
 
-test("a slow consumer is told, keeps its cursor, and goes on from it once it has caught up", async () => {
+test("a slow consumer is told, keeps its cursor, and goes on from it later", async () => {
   const network = new Network();
   network.heads.set(SCOPE, "e:0");
   const client = network.connect();

@@ -150,7 +150,7 @@ test("L51: a wall clock set an hour back or forth costs at most a probe", () => 
   assert.equal(machine.connection.phase, "live");
 });
 
-test("T60, L68: the delay that the server gives is obeyed although the close starts one too", () => {
+test("T60, L68: the server's delay is obeyed although the close would start one too", () => {
   const machine = new Machine();
   machine.goLive();
   machine.connection.handleReconnect(machine.connection.generation, 20_000, machine.now);

@@ -1,4 +1,4 @@
-/** The client in a page: the network's events and the back/forward cache, with a page of our own. */
+/** The client in a page: the network's events and the back/forward cache, in a page of ours. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -34,7 +34,7 @@ async function liveClient(t) {
   return { fire, network, client, watch };
 }
 
-test("L61: a page that goes to the cache closes its socket, and is live again when it returns", async (t) => {
+test("L61: a page in the cache has no socket, and is live again when it returns", async (t) => {
   const { fire, network, client, watch } = await liveClient(t);
   fire("pagehide", { persisted: true });
   assert.equal(network.last.closedWith.code, 1000);

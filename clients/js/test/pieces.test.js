@@ -176,7 +176,7 @@ test("L70: a given delay is never shortened and gets a little spread", () => {
   assert.ok(directedDelay(1_000, () => 0.99) < 1_100);
 });
 
-test("L56: a token is renewed before its own lifetime ends, whatever the device's clock says", () => {
+test("L56: a token is renewed before its life ends, whatever the device's clock says", () => {
   const token = (claims) => `h.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.s`;
   assert.equal(renewAfterMs(token({ iat: 5_000, exp: 5_060 })), 50_000);
   assert.equal(renewAfterMs(token({ iat: 5, exp: 15 })), 5_000);

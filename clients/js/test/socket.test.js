@@ -35,7 +35,7 @@ test("changes come over a socket, and a publish goes over it", async (t) => {
   assert.equal(server.published[0].channel, "room?id=42");
 });
 
-test("L65: cut again and again while writes go on, nothing is missed and nothing comes twice", async (t) => {
+test("L65: cut again and again under writes, nothing is missed or comes twice", async (t) => {
   const { server, client } = await start(t);
   const heard = recorder();
   const watch = client.watch("/notes/", {}, heard);

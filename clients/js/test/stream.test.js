@@ -30,7 +30,7 @@ test("changes come over a stream, with the token in a header", async (t) => {
   assert.deepEqual([...new Set(server.requests.map(({ token }) => token))], ["Bearer secret"]);
 });
 
-test("T11, L65: a stream that is cut resumes by since, nothing missed, nothing twice", async (t) => {
+test("T11, L65: a cut stream resumes by since, nothing missed, nothing twice", async (t) => {
   const { server, client } = await start(t);
   const heard = recorder();
   const watch = client.watch("/notes/", {}, heard);
@@ -172,7 +172,7 @@ test("events and presence of a channel come over a stream, publish goes by POST"
   ]);
 });
 
-test("T65: a redirected stream is followed, and each reconnect starts at the first address", async (t) => {
+test("T65: a redirect is followed, and each reconnect starts at the first address", async (t) => {
   const { server, client } = await start(t);
   server.intercept = (request, answer) => {
     if (!request.url.startsWith("/v1/watch") || request.url.includes("moved")) return false;
