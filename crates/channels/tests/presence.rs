@@ -81,8 +81,10 @@ fn a_member_who_vanishes_leaves_once_when_its_lease_is_over() {
     let (watcher, mut watching) = enter(&hub, "w", 0);
     let (silent, mut kept) = enter(&hub, "s", 1000);
     told(&mut watching.watch);
+    let last_beat = 16_000;
+    silent.beat(at(last_beat));
     let mut now = 1000;
-    while now < 1000 + ms(LEASE) {
+    while now < last_beat + ms(LEASE) {
         watcher.beat(at(now));
         hub.sweep(at(now));
         now += ms(SWEEP_INTERVAL);
@@ -274,6 +276,17 @@ fn a_watch_that_lost_changes_is_given_the_whole_roster() {
     assert_eq!(told(&mut watching.watch), expected);
     let (_fourth, _) = enter(&hub, "u", 3 * interval());
     assert_eq!(told(&mut watching.watch), ["join u"]);
+
+    for number in 6..=20 {
+        publish(&hub, SCOPE, number);
+    }
+    assert!(matches!(watching.watch.next(), Next::Gap { .. }));
+    let (_fifth, _) = enter(&hub, "v", 4 * interval());
+    assert_eq!(
+        told(&mut watching.watch),
+        ["roster 5"],
+        "which has the join already"
+    );
 }
 
 #[test]

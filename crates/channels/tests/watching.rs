@@ -141,8 +141,21 @@ fn a_watch_behind_the_ring_is_brought_up_to_date_from_the_history() {
     assert_eq!(told(&mut joined.watch), ["gap lapped"]);
     publish(&hub, "kept?id=1", 21);
     assert_eq!(told(&mut joined.watch), ["21"]);
+    for number in 22..=34 {
+        publish(&hub, "kept?id=1", number);
+    }
+    let gap = joined.watch.next();
+    assert!(matches!(gap, Next::Gap { .. }));
+    for number in 35..=40 {
+        publish(&hub, "kept?id=1", number);
+    }
+    assert_eq!(
+        told(&mut joined.watch),
+        numbers(35..=40),
+        "from the gap on, not from before it"
+    );
     let stats = hub.stats();
-    assert_eq!((stats.recovered, stats.gaps, stats.losses), (1, 1, 0));
+    assert_eq!((stats.recovered, stats.gaps, stats.losses), (2, 2, 0));
 }
 
 #[test]

@@ -78,6 +78,9 @@ fn a_position_outlives_what_was_there() {
     assert_eq!(missed(&timeline, &room, 2), Ok(vec![]));
     assert_eq!(missed(&timeline, &room, 0), Err(GapReason::TooOld));
     assert_eq!(missed(&timeline, &other, 0), Ok(vec![2]));
+    timeline.publish(&room, message("1"));
+    assert_eq!(missed(&timeline, &room, 0), Err(GapReason::TooOld));
+    assert_eq!(missed(&timeline, &room, 2), Ok(vec![3]));
 }
 
 #[test]
