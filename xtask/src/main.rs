@@ -34,7 +34,7 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
-    /// Write and watch under one fault after another, and see that nothing is lost and nothing grows.
+    /// Write and watch under one fault after another: nothing may be lost, nothing may grow.
     Soak {
         /// How long.
         #[arg(long, default_value_t = 60)]

@@ -81,9 +81,9 @@ fn intro(extent: Extent) -> String {
         "quick"
     };
     format!(
-        "A {kind} run of `cargo xtask bench` on {cores} cores, server and load client sharing them. \
-         The floor of a figure is what the machine does by itself in the same run: the synced file \
-         operations of a publish, bare UDP sends. An aim that the floor rules out counts as reached \
-         at 1.3 × the floor."
+        "A {kind} run of `cargo xtask bench` on {cores} cores, shared by server and load client. \
+         The floor of a figure is what the machine does by itself in the same run: the synced \
+         file operations of a publish, bare UDP sends. An aim that the floor rules out counts as \
+         reached at 1.3 × the floor."
     )
 }

@@ -99,7 +99,8 @@ fn plant(root: &Path, documents: usize) -> io::Result<()> {
         }
         let text = "Some text. ".repeat(100);
         let file = format!(
-            "---\nversion: 1\narchived: false\ntags: [bench]\ntype: Document\n---\n# {number}\n{text}"
+            "---\nversion: 1\narchived: false\ntags: [bench]\ntype: Document\n---\n\
+             # {number}\n{text}"
         );
         fs::write(versions.join("v1"), file)?;
         symlink(format!("versions/{name}/v1"), dir.join(&name))?;
