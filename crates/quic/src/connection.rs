@@ -80,7 +80,11 @@ impl Client {
 
     async fn accept_streams(self: &Arc<Self>) -> ConnectionError {
         let mut signal = self.face.signal.subscribe();
-        let span = debug_span!("connection", id = self.connection.stable_id());
+        let span = debug_span!(
+            "connection",
+            id = self.connection.stable_id(),
+            remote = %self.connection.remote_address(),
+        );
         let accepting = async {
             loop {
                 match self.connection.accept_bi().await {
@@ -133,7 +137,9 @@ impl Client {
     pub(crate) async fn open_watch(&self, opening: Opening) {
         let serving = self.serving.get_or_init(|| {
             let (sender, openings) = mpsc::channel(OPENINGS_MAX);
-            tokio::spawn(Serving::new(self.face.clone(), openings).run());
+            let span = debug_span!("watches", connection = self.connection.stable_id());
+            let serving = Serving::new(self.face.clone(), openings).run();
+            tokio::spawn(serving.instrument(span));
             sender
         });
         // The task ends only with the connection, and then nobody waits for this watch.

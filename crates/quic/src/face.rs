@@ -7,7 +7,7 @@ use std::time::Instant;
 use auth::Authority;
 use documents::{Change, FileStore};
 use feed::Feed;
-use gate::{Admission, Buckets, Network, Phase, Rate, Window};
+use gate::{Admission, Buckets, Memory, Network, Phase, Rate, Window};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
@@ -25,6 +25,14 @@ pub(crate) struct Signal {
     pub(crate) phase: Phase,
 }
 
+/// What a face is made of besides its sources.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) limits: Limits,
+    pub(crate) memory: Memory,
+    pub(crate) metrics: Metrics,
+}
+
 #[derive(Debug)]
 pub(crate) struct Face {
     pub(crate) admission: Admission,
@@ -34,6 +42,7 @@ pub(crate) struct Face {
     pub(crate) feed: Feed<Change>,
     pub(crate) handler: Handler,
     pub(crate) limits: Limits,
+    pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
     /// Requests under way, and terminal blocks that nobody has acknowledged: what a drain waits
     /// for before it closes the connections under them.
@@ -52,12 +61,16 @@ pub(crate) struct Face {
 
 impl Face {
     pub(crate) fn new(
-        limits: Limits,
+        shared: Shared,
         store: FileStore,
         authority: Authority,
-        metrics: Metrics,
         now: Instant,
     ) -> Arc<Self> {
+        let Shared {
+            limits,
+            memory,
+            metrics,
+        } = shared;
         let rate = Rate {
             per_second: limits.rate_per_second,
             burst: limits.rate_burst,
@@ -71,6 +84,7 @@ impl Face {
             answers: Semaphore::new(limits.answer_bytes),
             feed: store.feed().clone(),
             handler: Handler::new(store, authority.clone(), Timestamp::now),
+            memory,
             metrics,
             pending: TaskTracker::new(),
             rates: Mutex::new(Buckets::new(rate, limits.rate_addresses, now)),

@@ -215,6 +215,7 @@ pub(crate) enum Limit {
     Draining,
     HandshakeTimeout,
     Handshakes,
+    Memory,
     Rate,
     RequestSize,
     RequestTimeout,
@@ -227,6 +228,27 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    /// All of them, so that each has its counter from the start.
+    pub(crate) const ALL: [Self; 17] = [
+        Self::Accepts,
+        Self::AnswerBytes,
+        Self::Connections,
+        Self::ConnectionsPerAddress,
+        Self::Draining,
+        Self::HandshakeTimeout,
+        Self::Handshakes,
+        Self::Memory,
+        Self::Rate,
+        Self::RequestSize,
+        Self::RequestTimeout,
+        Self::Requests,
+        Self::RequestsPerConnection,
+        Self::Uploads,
+        Self::Watches,
+        Self::WatchesPerConnection,
+        Self::WriteStall,
+    ];
+
     /// The label of the refusal's counter.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -237,6 +259,7 @@ impl Limit {
             Self::Draining => "draining",
             Self::HandshakeTimeout => "handshake_timeout",
             Self::Handshakes => "handshakes",
+            Self::Memory => "memory",
             Self::Rate => "rate_per_second",
             Self::RequestSize => "request_size",
             Self::RequestTimeout => "request_timeout",

@@ -40,6 +40,30 @@ struct Ended {
     cause: &'static str,
 }
 
+impl Refused {
+    const fn of(limit: Limit) -> Self {
+        Self {
+            limit: limit.as_str(),
+        }
+    }
+}
+
+impl Told {
+    const fn of(reason: GapReason) -> Self {
+        Self {
+            reason: reason.as_str(),
+        }
+    }
+}
+
+impl Ended {
+    const fn of(end: WatchEnd) -> Self {
+        Self {
+            cause: end.as_str(),
+        }
+    }
+}
+
 /// What a block says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
@@ -78,7 +102,15 @@ pub(crate) enum WatchEnd {
 }
 
 impl WatchEnd {
-    const fn as_str(self) -> &'static str {
+    const ALL: [Self; 5] = [
+        Self::Closing,
+        Self::Left,
+        Self::Resync,
+        Self::Revoked,
+        Self::Stalled,
+    ];
+
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Closing => "closing",
             Self::Left => "left",
@@ -116,7 +148,7 @@ impl Metrics {
         let mark = registry.sub_registry_with_prefix("tidings_mark");
         let blocks: Family<Written, Counter> =
             family(mark, "blocks", "Blocks written to watches by kind");
-        Self {
+        let metrics = Self {
             connections: gauge(mark, "connections", "Open connections"),
             handshakes: counter(mark, "handshakes", "Handshakes completed"),
             handshakes_failed: counter(
@@ -144,6 +176,22 @@ impl Metrics {
             block_bytes: counter(mark, "block_bytes", "Bytes of blocks written"),
             withheld: counter(mark, "withheld", "Changes left out for lack of a right"),
             gaps: family(mark, "gaps", "Gaps told to watchers by reason"),
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    /// Makes every label known that can come up: a series that appears with its first count is
+    /// one whose first count no rate shows.
+    fn begin_at_zero(&self) {
+        for limit in Limit::ALL {
+            self.refusals.get_or_create(&Refused::of(limit)).inc_by(0);
+        }
+        for reason in GapReason::ALL {
+            self.gaps.get_or_create(&Told::of(reason)).inc_by(0);
+        }
+        for end in WatchEnd::ALL {
+            self.watches_ended.get_or_create(&Ended::of(end)).inc_by(0);
         }
     }
 
@@ -154,11 +202,7 @@ impl Metrics {
     }
 
     pub(crate) fn refused(&self, limit: Limit) {
-        self.refusals
-            .get_or_create(&Refused {
-                limit: limit.as_str(),
-            })
-            .inc();
+        self.refusals.get_or_create(&Refused::of(limit)).inc();
     }
 
     pub(crate) fn wrote_block(&self, kind: BlockKind, bytes: usize) {
@@ -167,19 +211,11 @@ impl Metrics {
     }
 
     pub(crate) fn told_gap(&self, reason: GapReason) {
-        self.gaps
-            .get_or_create(&Told {
-                reason: reason.as_str(),
-            })
-            .inc();
+        self.gaps.get_or_create(&Told::of(reason)).inc();
     }
 
     pub(crate) fn watch_ended(&self, end: WatchEnd) {
-        self.watches_ended
-            .get_or_create(&Ended {
-                cause: end.as_str(),
-            })
-            .inc();
+        self.watches_ended.get_or_create(&Ended::of(end)).inc();
     }
 }
 

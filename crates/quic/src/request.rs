@@ -16,7 +16,7 @@ use bytes::BytesMut;
 use quinn::{ReadError, RecvStream, SendStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
-use tracing::{debug, error};
+use tracing::{Instrument, Span, debug, debug_span, error};
 use wire::{Request, RequestDecoder, RequestError, Response, Status, Unreadable, Verb};
 
 use crate::connection::{Client, OpenStream};
@@ -78,11 +78,22 @@ pub(crate) async fn serve(
             return;
         }
     };
+    let span = span_of(&received.request);
     if received.request.verb == Verb::Watch {
-        watch::open(received.request, reply, stream, &client).await;
+        let opening = watch::open(received.request, reply, stream, &client);
+        opening.instrument(span).await;
     } else {
-        answer(received, reply, deadline, &client).await;
+        answer(received, reply, deadline, &client)
+            .instrument(span)
+            .await;
     }
+}
+
+/// What every line about the request carries. Metadata and body stay out of it: the one has the
+/// token, the other is nobody's business.
+fn span_of(request: &Request) -> Span {
+    let path = &request.path;
+    debug_span!("request", verb = %request.verb, path = %path.escape_ascii())
 }
 
 async fn receive(
@@ -127,6 +138,9 @@ async fn receive(
 /// Waits for a place among the uploads: first of the network's share, so that whoever waits for a
 /// share holds no place that others could have.
 async fn upload_place(client: &Client, deadline: Instant) -> Result<UploadPlace, Fault> {
+    if client.face.memory.is_over() {
+        return Err(Fault::Over(Limit::Memory));
+    }
     let over = Fault::Over(Limit::Uploads);
     let places = async {
         Some(UploadPlace {
@@ -187,9 +201,10 @@ async fn answer(received: Received, mut reply: Reply, deadline: Instant, client:
     };
     let verb = received.request.verb;
     let handler = face.handler.clone();
+    let span = Span::current();
     let answering = tokio::task::spawn_blocking(move || {
         let Received { request, _upload } = received;
-        handler.answer(request)
+        span.in_scope(|| handler.answer(request))
     });
     let response = answering.await.unwrap_or_else(|failure| {
         error!(%failure, %verb, "answer a request");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use auth::Authority;
 use documents::FileStore;
-use gate::{Certificate, CertificateError, Network, Phase, Seat, Verdict};
+use gate::{Certificate, CertificateError, Memory, Network, Phase, Seat, Verdict};
 use prometheus_client::registry::Registry;
 use quinn::{Incoming, VarInt};
 use thiserror::Error;
@@ -22,7 +22,7 @@ use tracing::{debug, info};
 
 use crate::connection;
 use crate::endpoint::{self, EndpointError};
-use crate::face::Face;
+use crate::face::{Face, Shared};
 use crate::limits::{Limit, Limits, LimitsError};
 use crate::metrics::Metrics;
 
@@ -43,6 +43,8 @@ pub struct Config {
     pub certificate: Certificate,
     /// The bounds.
     pub limits: Limits,
+    /// Whether the process has room for more clients.
+    pub memory: Memory,
 }
 
 /// A bound listener that serves once [`run`](Self::run) is called.
@@ -71,7 +73,12 @@ impl MarkServer {
             })?;
         let metrics = Metrics::register(registry);
         let now = Instant::now().into_std();
-        let face = Face::new(config.limits, store, authority, metrics, now);
+        let shared = Shared {
+            limits: config.limits,
+            memory: config.memory,
+            metrics,
+        };
+        let face = Face::new(shared, store, authority, now);
         Ok(Self {
             endpoint,
             certificate: config.certificate,
@@ -119,6 +126,10 @@ impl MarkServer {
     }
 
     fn admit(&self, incoming: Incoming) {
+        if self.face.memory.is_over() {
+            self.face.metrics.refused(Limit::Memory);
+            return incoming.refuse();
+        }
         let network = Network::of(incoming.remote_address().ip());
         let proved = incoming.remote_address_validated();
         let now = Instant::now().into_std();

@@ -117,10 +117,12 @@ async fn serve(settings: &Settings, access: &Access) -> anyhow::Result<()> {
         store = open_store(settings, &status) => store?,
         () = signals.leave() => return Ok(()),
     };
+    let memory = gate::Memory::default();
     let mark = quic::Config {
         addr: settings.mark,
         certificate: certificate.clone(),
         limits: settings.limits.clone(),
+        memory: memory.clone(),
     };
     let server = MarkServer::bind(
         mark,

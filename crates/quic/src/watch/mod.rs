@@ -109,6 +109,9 @@ fn admit(request: &Request, face: &Face) -> Result<(WatchRight, Option<Cursor>),
 
 fn seats(client: &Client, stream: OpenStream) -> Result<Seats, Response> {
     let face = &client.face;
+    if face.memory.is_over() {
+        return Err(rate_limited(face, Limit::Memory, "over the limit memory"));
+    }
     let take = |places: &Arc<Semaphore>, limit: Limit| {
         places
             .clone()

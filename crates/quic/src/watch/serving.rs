@@ -120,6 +120,7 @@ impl Serving {
         {
             Ok(subscription) => {
                 let token = subscription.token();
+                debug!(scope = %opening.right.scope(), "a watch begins");
                 let waker = self.wakes.waker(token);
                 let face = self.face.clone();
                 let mut watch = Watch::new(opening, subscription, waker, &moment(&face));

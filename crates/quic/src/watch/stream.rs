@@ -18,6 +18,7 @@ use feed::{Encoding, Next, Slot, Subscription};
 use gate::Window;
 use jiff::Timestamp;
 use quinn::{StoppedError, VarInt};
+use tracing::debug;
 use wire::{Control, GapReason, Status};
 
 use super::wakes::StreamWaker;
@@ -331,10 +332,9 @@ impl Watch {
     }
 
     fn over(&mut self, end: WatchEnd, moment: &Moment<'_>) -> Progress {
-        moment
-            .face
-            .metrics
-            .watch_ended(self.end.take().unwrap_or(end));
+        let end = self.end.take().unwrap_or(end);
+        debug!(scope = %self.right.scope(), cause = end.as_str(), "a watch is over");
+        moment.face.metrics.watch_ended(end);
         moment.face.metrics.watches.dec();
         if self.waiting.is_none() || !self.pending.is_empty() {
             self.reply.reset(NO_FAULT);

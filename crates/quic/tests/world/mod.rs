@@ -96,6 +96,7 @@ impl World {
             addr: "127.0.0.1:0".parse().unwrap(),
             certificate: certificate.clone(),
             limits,
+            memory: gate::Memory::default(),
         };
         let mut registry = Registry::default();
         let server =
