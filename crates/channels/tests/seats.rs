@@ -127,6 +127,28 @@ fn a_suspension_that_nobody_looked_at_still_leaves_its_gap() {
     assert_eq!(told(&mut joined.watch).last().unwrap(), "2");
 }
 
+// C21
+#[test]
+fn what_happened_during_a_suspension_is_told_to_no_watch_of_the_seat() {
+    let limits = Limits {
+        ring_len: 4,
+        ..Limits::default()
+    };
+    let (hub, _) = hub(limits);
+    let socket = hub.open("s", ada());
+    let joined = join(&socket, "asked?id=1").unwrap();
+    let from = joined.watch.position();
+    let question = socket.recheck().questions.remove(0);
+    socket.settle(&question, Verdict::Undecided);
+    for number in 1..=6 {
+        publish(&hub, "asked?id=1", number);
+    }
+    let mut behind = socket.resume(&joined.topic, &from, &Outlet::new()).unwrap();
+    socket.settle(&question, Verdict::Allowed);
+    assert_eq!(told(&mut behind), ["gap revoked"]);
+    assert_eq!(behind.position(), hub.head());
+}
+
 // C22
 #[test]
 fn who_signs_out_loses_every_seat_that_needs_somebody_at_once() {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use wire::{ChannelScope, Cursor, Epoch};
 
 /// `plain` at most once, `kept` with history, `present` with presence, `rooms` by claims, `asked`
-/// by a back end, `checked` by a closure that counts its calls.
+/// by a back end and with history, `checked` by a closure that counts its calls.
 pub(crate) fn hub(limits: Limits) -> (Hub, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
@@ -45,6 +45,7 @@ pub(crate) fn hub(limits: Limits) -> (Hub, Arc<AtomicUsize>) {
             .build(),
         open("asked")
             .policy(Rule::ask("http://127.0.0.1:8000/may"))
+            .history(8)
             .build(),
         open("checked").policy(Rule::check(check)).build(),
     ];
