@@ -1,5 +1,7 @@
 /** How long to wait before trying again. */
 
+import { DELAY_MAX_MS } from "./limits.js";
+
 /** The first wait. */
 const BASE_MS = 500;
 
@@ -8,9 +10,6 @@ const CAP_MS = 4_000;
 
 /** Added to a delay the server chose, at most, so that clients given the same one come apart. */
 const DIRECTED_SPREAD = 0.1;
-
-/** A delay given by a server is not believed beyond this. */
-const DIRECTED_MAX_MS = 10 * 60_000;
 
 /** A source of numbers in [0, 1). */
 export type Random = () => number;
@@ -23,5 +22,5 @@ export function delayAfter(failures: number, random: Random): number {
 
 /** The wait for a delay the server gave: never shorter than given, a little spread on top. */
 export function directedDelay(delayMs: number, random: Random): number {
-  return Math.min(delayMs, DIRECTED_MAX_MS) * (1 + DIRECTED_SPREAD * random());
+  return Math.min(delayMs, DELAY_MAX_MS) * (1 + DIRECTED_SPREAD * random());
 }

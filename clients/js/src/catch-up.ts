@@ -9,6 +9,7 @@
 
 import { delayAfter, type Random } from "./backoff.js";
 import type { Clock } from "./clock.js";
+import { DELAY_MAX_MS } from "./limits.js";
 import type { GapNotice, Notice } from "./notice.js";
 
 /** Notices held while a read runs. */
@@ -53,7 +54,7 @@ export class CatchUp<T> {
     const wasRunning = this.isRunning;
     this.#gap = gap;
     if (this.#isReading) this.#again = true;
-    if (!wasRunning) this.#after(gap.delayMs ?? 0);
+    if (!wasRunning) this.#after(delayOf(gap));
   }
 
   /** Keeps `notices` until the read is done. */
@@ -91,9 +92,9 @@ export class CatchUp<T> {
 
   #handleRead(data: T): void {
     this.#failures = 0;
-    if (this.#again) return this.#after(this.#gap?.delayMs ?? 0);
-    const gap = this.#gap!;
-    const held = this.#held;
+    if (this.#gap === undefined) return;
+    if (this.#again) return this.#after(delayOf(this.#gap));
+    const [gap, held] = [this.#gap, this.#held];
     this.#gap = undefined;
     this.#held = [];
     this.#config.onDone(data, gap, held);
@@ -103,4 +104,9 @@ export class CatchUp<T> {
     this.#after(delayAfter(this.#failures++, this.#config.random));
     this.#config.onFailed(error);
   }
+}
+
+/** How long the server asks to wait, so that not all read at once. */
+function delayOf({ delayMs = 0 }: GapNotice): number {
+  return Math.min(delayMs, DELAY_MAX_MS);
 }

@@ -12,13 +12,14 @@ import type { Clock } from "./clock.js";
 import { parse as parseCursor, type Cursor } from "./cursor.js";
 import { Delivery } from "./delivery.js";
 import { TidingsError } from "./errors.js";
+import { checked } from "./limits.js";
 import type { GapNotice, Notice, WatchState } from "./notice.js";
 import type { Random } from "./backoff.js";
 import { Opening } from "./opening.js";
 import { Roster } from "./roster.js";
 import { ofChannel, type Params } from "./scope.js";
 import type { Follower } from "./subscription.js";
-import { checkedGap, missedIn, type WatchHost } from "./watch.js";
+import { missedIn, type WatchHost } from "./watch.js";
 
 /** How to follow a channel. */
 export interface ChannelOptions<T = unknown> {
@@ -86,7 +87,7 @@ export class Channel<T = unknown> implements AsyncIterable<ChannelNotice<T>> {
     this.#follower = {
       scope: this.scope,
       cursor: checkedSince(options.since),
-      minGapMs: checkedGap(options.minGapMs),
+      minGapMs: checked("minGapMs", options.minGapMs ?? 0),
       take: (notices) => this.#take(notices),
     };
     this.#catchUp = this.#makeCatchUp();

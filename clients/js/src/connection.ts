@@ -43,6 +43,9 @@ export type Action =
 /** Used until the server's hello says otherwise. */
 const HEARTBEAT_MS = 15_000;
 
+/** A server that asks for more is not obeyed: its frame budget would end the connection. */
+const HEARTBEAT_MIN_MS = 1_000;
+
 /** A dial and the greeting after it take no longer than this together. */
 const DIAL_LIMIT_MS = 10_000;
 
@@ -164,7 +167,7 @@ export class Connection {
   handleHello(generation: number, hello: { v: number; heartbeatMs?: number }, now: number): void {
     if (generation !== this.#generation || this.#phase !== "greeting") return;
     if (hello.v !== PROTOCOL_VERSION) return this.#fail("protocol-version");
-    this.#heartbeatMs = hello.heartbeatMs ?? HEARTBEAT_MS;
+    this.#heartbeatMs = Math.max(hello.heartbeatMs ?? HEARTBEAT_MS, HEARTBEAT_MIN_MS);
     this.#choice.handleGreeted();
     this.#liveSince = now;
     this.#beatAt = now + this.#heartbeatMs;

@@ -10,6 +10,7 @@
  */
 
 import { reportListenerError } from "./errors.js";
+import { checked } from "./limits.js";
 
 /** Notices waiting for one consumer. */
 export const QUEUE_LENGTH_MAX = 1_024;
@@ -50,7 +51,7 @@ export class Delivery<N extends Deliverable> {
   ) {
     this.#listener = listener;
     this.#hooks = hooks;
-    this.#lengthMax = lengthMax;
+    this.#lengthMax = checked("queueLengthMax", lengthMax, 1);
   }
 
   /** Takes all of `notices`, or none and returns false. */

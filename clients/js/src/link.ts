@@ -12,6 +12,7 @@ import { Connection, type Action, type Phase } from "./connection.js";
 import { Endpoint, type EndpointOptions } from "./endpoint.js";
 import { reportListenerError, TidingsError } from "./errors.js";
 import { PROTOCOL_VERSION, type ClientFrame, type ErrorFrame, type ServerFrame } from "./frames.js";
+import { checked } from "./limits.js";
 import * as page from "./page.js";
 import { Publishes, type Published } from "./publishes.js";
 import { channelPart } from "./scope.js";
@@ -21,7 +22,6 @@ import { Subscriptions } from "./subscriptions.js";
 import type { TokenSource } from "./token.js";
 import { CLOSE_ABNORMAL } from "./transport.js";
 import type { Transport, TransportEvents, TransportKind } from "./transport.js";
-import { checkedGap } from "./watch.js";
 
 /** How to be connected. */
 export interface LinkOptions extends EndpointOptions {
@@ -75,7 +75,7 @@ export class Link {
     this.random = options.random ?? Math.random;
     this.#endpoint = new Endpoint(options, this.clock);
     this.#connection = new Connection(this.#endpoint.preference, this.random);
-    const keepMs = checkedGap(options.keepMs ?? KEEP_MS);
+    const keepMs = checked("keepMs", options.keepMs ?? KEEP_MS);
     this.#subscriptions = new Subscriptions(keepMs, this.random, () => this.#nextId());
     this.#session = new Session(options.token, this.clock, this.random, {
       onRenewed: (token) => this.#handleRenewed(token),

@@ -23,7 +23,7 @@ export class Feed {
   readonly #places = new Map<string, Place>();
   #stream: AbortController | undefined;
   #isOpening = false;
-  /** When this stream was last heard; a stream not yet open holds nobody back. */
+  /** When this stream was last heard; one that was never begun holds nobody back. */
   heardAt = Infinity;
 
   constructor(

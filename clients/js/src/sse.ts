@@ -83,7 +83,9 @@ class StreamTransport implements Transport {
         void this.#publish(frame);
         break;
       case "beat":
-        // A stream can't be asked for a sign of life; the server's own heartbeat is one.
+        // A stream can't be asked for a sign of life; the server's own heartbeat is one. Where
+        // there is no stream, because every scope was refused, there is nothing to be dead.
+        if (this.#feeds.size === 0) this.#events.onHeard(this.#config.clock.now());
         break;
     }
   }
@@ -110,7 +112,7 @@ class StreamTransport implements Transport {
     const answer = await this.#request("whoami", {});
     if (answer === undefined) return;
     if (answer.status === 401) return this.#refuseAll(await readRefusal(answer));
-    void answer.body?.cancel();
+    answer.body?.cancel().catch(() => {});
     if (answer.status === 429 || answer.status >= 500) {
       return this.#end(CLOSE_ABNORMAL, retryAfterMs(answer));
     }
@@ -176,6 +178,7 @@ class StreamTransport implements Transport {
   /** Opens the stream of a feed and reads it to its end. */
   async #read(feed: Feed): Promise<void> {
     const signal = feed.restart();
+    feed.heardAt = this.#config.clock.now();
     try {
       const headers = { Accept: "text/event-stream" };
       const answer = await this.#fetch(feed.address(this.#config.base), { headers }, signal);

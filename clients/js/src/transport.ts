@@ -30,6 +30,12 @@ export const CLOSE_ABNORMAL = 1006;
 /** Sockets that fail in a row before a stream is tried: one may fail as the server restarts. */
 const SOCKET_TRIES = 2;
 
+/**
+ * The same where sockets have worked: a server that comes back refuses many at first, and they must
+ * not all turn to streams for that. It is about half a minute.
+ */
+const PROVEN_SOCKET_TRIES = 8;
+
 /** Picks the transport of the next dial. */
 export class TransportChoice {
   readonly #preference: Preference;
@@ -64,7 +70,8 @@ export class TransportChoice {
 
   #pick(): TransportKind {
     if (this.#greeted.has("sse") && !this.#greeted.has("socket")) return "sse";
-    if (this.#failures < SOCKET_TRIES) return "socket";
+    const tries = this.#greeted.has("socket") ? PROVEN_SOCKET_TRIES : SOCKET_TRIES;
+    if (this.#failures < tries) return "socket";
     return this.#last === "socket" ? "sse" : "socket";
   }
 }

@@ -9,6 +9,7 @@
 import { parse as parseCursor, type Cursor } from "./cursor.js";
 import { Delivery } from "./delivery.js";
 import { TidingsError } from "./errors.js";
+import { checked } from "./limits.js";
 import type { GapNotice, Notice, StateNotice, WatchState } from "./notice.js";
 import { Opening } from "./opening.js";
 import { canonical } from "./scope.js";
@@ -57,7 +58,7 @@ export class Watch implements AsyncIterable<Notice> {
     this.#host = host;
     const list = [...new Set((typeof scopes === "string" ? [scopes] : scopes).map(canonical))];
     if (list.length === 0) throw new TidingsError("bad-request", "a watch needs a scope");
-    const minGapMs = checkedGap(options.minGapMs);
+    const minGapMs = checked("minGapMs", options.minGapMs ?? 0);
     const take: Take = (follower, notices) => this.#take(follower, notices);
     this.#followers = list.map((scope) => {
       return new WatchFollower(scope, sinceOf(options, scope), minGapMs, take);
@@ -210,13 +211,6 @@ export function missedIn(
   const lost = notices.find((notice) => notice.kind === "event" && notice.cursor === undefined);
   if (lost === undefined || !("scope" in lost)) return undefined;
   return { kind: "gap", scope: lost.scope, reason: "overflow" };
-}
-
-/** A checked least time between deliveries. */
-export function checkedGap(minGapMs: number | undefined): number {
-  if (minGapMs === undefined) return 0;
-  if (Number.isFinite(minGapMs) && minGapMs >= 0) return Math.round(minGapMs);
-  throw new TidingsError("bad-request", "minGapMs must be a number of milliseconds, 0 or more");
 }
 
 function sinceOf({ since }: WatchOptions, scope: string): Cursor | undefined {

@@ -661,3 +661,15 @@ test("a token source that throws is tried again with a delay", async () => {
   assert.equal(client.phase, "live");
   assert.equal(network.errors.length, 3);
 });
+
+test("T56: options that cannot work are refused by name", () => {
+  const network = new Network();
+  for (const keepMs of [NaN, -1, Infinity]) {
+    assert.throws(() => network.connect({ keepMs }), { code: "bad-request", message: /keepMs/ });
+  }
+  const client = network.connect();
+  assert.throws(() => client.watch("/a", { minGapMs: NaN }), { message: /minGapMs/ });
+  assert.throws(() => client.watch("/a", { queueLengthMax: 0 }), { message: /queueLengthMax/ });
+  assert.throws(() => client.watch("/a", { since: "nonsense" }), { message: /cursor/ });
+  assert.throws(() => client.watch([]), { message: /scope/ });
+});

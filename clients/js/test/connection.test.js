@@ -312,3 +312,26 @@ test("L74: a machine that nobody wants has no timer and nothing to do", () => {
   assert.equal(machine.timeout(), undefined);
   assert.deepEqual(machine.actions(), []);
 });
+
+test("where sockets have worked, a server that comes back is given time before streams", () => {
+  const connection = new Connection("auto", () => 0);
+  connection.want(0);
+  connection.pollAction();
+  connection.handleOpened(connection.generation, 0);
+  connection.handleHello(connection.generation, { v: 1 }, 0);
+  connection.pollAction();
+  const tried = [];
+  for (let now = 0; now < 50_000; now += 5_000) {
+    connection.handleClosed(connection.generation, 1006, now);
+    connection.handleTime(now + 5_000, now + 5_000);
+    tried.push(connection.pollAction().transport);
+  }
+  assert.deepEqual(tried.slice(0, 8), new Array(8).fill("socket"));
+  assert.equal(tried[8], "sse");
+});
+
+test("a heartbeat that no server means is not obeyed", () => {
+  const machine = new Machine();
+  machine.goLive(1);
+  assert.deepEqual(machine.advance(1_000), ["beat"]);
+});

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { WebSocket } from "ws";
 
 import { connect } from "../dist/index.js";
-import { settle, until } from "./support/clock.js";
+import { FakeClock, settle, until } from "./support/clock.js";
 import { recorder } from "./support/network.js";
 import { Server } from "./support/server.js";
 
@@ -213,4 +213,20 @@ test("no stream is left open once nothing is watched", async (t) => {
   await until(() => server.streams.size === 0);
   await settle();
   assert.equal(client.phase, "idle");
+});
+
+test("T61: one silent stream among others ends the link", async (t) => {
+  const clock = new FakeClock();
+  const { server, client } = await start(t, { clock });
+  const notes = client.watch("/notes/", {}, () => {});
+  await Promise.all([notes.open(), client.watch("channel:room?id=1", {}, () => {}).open()]);
+  const talking = [...server.streams].find(({ scopes }) => scopes[0] === "doc:/notes/");
+  for (let beat = 1; beat <= 2; beat++) {
+    await clock.advance(14_000);
+    server.event(talking, "beat", {}, `e:${beat}`);
+    await until(() => notes.cursors.get("doc:/notes/") === `e:${beat}`);
+  }
+  assert.equal(client.phase, "live");
+  await clock.advance(3_000);
+  await until(() => server.requestsFor("/v1/whoami").length === 2);
 });

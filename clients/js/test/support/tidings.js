@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 import { until } from "./clock.js";
 
@@ -51,7 +51,7 @@ export class Tidings {
     flags.push("--config", join(this.#folder, "tidings.toml"));
     flags.push("--http", `127.0.0.1:${this.#port}`, "--mark", `127.0.0.1:${await freePort()}`);
     const stdio = ["ignore", "ignore", "inherit"];
-    this.#process = spawn(process.env.TIDINGS_BIN, flags, { cwd: this.#folder, stdio });
+    this.#process = spawn(resolve(process.env.TIDINGS_BIN), flags, { cwd: this.#folder, stdio });
     await until(
       () =>
         fetch(`${this.url}/v1/whoami`).then(
