@@ -69,13 +69,14 @@ pub(crate) struct Pipe<T> {
     io: T,
     link: Arc<Link>,
     stall: Duration,
-    /// Set while the kernel takes nothing, and at the end while the client still sends.
+    /// Set while the kernel takes nothing.
     clock: Option<Pin<Box<Sleep>>>,
+    /// Set once the last byte went out, for as long as the client may still send.
+    linger: Option<Pin<Box<Sleep>>>,
     /// What is written in place of an answer of the library's own.
     retold: Option<Bytes>,
     /// Bytes that were thrown away at the end.
     lingered: usize,
-    is_shut: bool,
 }
 
 impl<T> Pipe<T> {
@@ -86,9 +87,9 @@ impl<T> Pipe<T> {
             link,
             stall,
             clock: None,
+            linger: None,
             retold: None,
             lingered: 0,
-            is_shut: false,
         }
     }
 
@@ -140,10 +141,10 @@ impl<T: AsyncWrite + Unpin> Pipe<T> {
 impl<T: AsyncRead + Unpin> Pipe<T> {
     /// Throws away what the client sends until it ends, or time or patience do.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let clock = self
-            .clock
+        let linger = self
+            .linger
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
-        if clock.as_mut().poll(cx).is_ready() {
+        if linger.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
         let mut waste = [0; 4 << 10];
@@ -208,10 +209,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Pipe<T> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.is_shut {
+        if self.linger.is_none() {
             ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
-            self.is_shut = true;
-            self.clock = None;
         }
         self.poll_linger(cx)
     }
