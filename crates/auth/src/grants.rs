@@ -122,6 +122,19 @@ impl Grants {
         &self.closed
     }
 
+    /// Tokens of the file, those that ran out included.
+    pub fn token_count(&self) -> usize {
+        match &self.access {
+            Access::Dev | Access::NoTokens => 0,
+            Access::Tokens(tokens) => tokens.len(),
+        }
+    }
+
+    /// Places that are closed for reading.
+    pub const fn closed_count(&self) -> usize {
+        self.closed.len()
+    }
+
     /// True if everyone may do everything.
     pub const fn is_dev(&self) -> bool {
         matches!(self.access, Access::Dev)

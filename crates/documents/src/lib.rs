@@ -30,6 +30,7 @@ mod write;
 
 mod importance;
 mod index;
+mod inspect;
 mod listing;
 mod lookup;
 mod markdown;
@@ -49,6 +50,8 @@ pub use answer::{
 pub use draft::{Draft, DraftError, MetadataError};
 pub use error::{OpenError, ReadError, WriteError};
 pub use import::{Candidate, Existing, Folder, ImportError, ImportVisit};
+pub use inspect::{CheckpointState, Inspection, inspect};
+pub use journal::Inspected as JournalState;
 pub use listing::{Detail, Listing};
 pub use lookup::{Lookup, LookupError, LookupRequest, Match, Matches, Table};
 pub use open::{Difference, Report};

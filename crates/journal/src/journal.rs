@@ -39,6 +39,7 @@ pub struct Journal {
 #[derive(Debug, Default)]
 struct Counters {
     batches: AtomicU64,
+    bytes: AtomicU64,
     failures: AtomicU64,
     records: AtomicU64,
     refusals: AtomicU64,
@@ -49,6 +50,8 @@ struct Counters {
 pub struct Stats {
     /// Batches made durable; each cost one write and one sync.
     pub batches: u64,
+    /// Bytes made durable, those of the records' headers included.
+    pub bytes: u64,
     /// Batches that could not be made durable.
     pub failures: u64,
     /// Records made durable.
@@ -230,6 +233,7 @@ impl Journal {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
             batches: read(&self.counters.batches),
+            bytes: read(&self.counters.bytes),
             failures: read(&self.counters.failures),
             records: read(&self.counters.records),
             refusals: read(&self.counters.refusals),
@@ -280,6 +284,8 @@ impl Journal {
         match written {
             Ok(()) => {
                 self.counters.batches.fetch_add(1, Ordering::Relaxed);
+                let bytes = taken.bytes.len() as u64;
+                self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
                 let records = taken.records;
                 self.counters.records.fetch_add(records, Ordering::Relaxed);
                 queue.durable = taken.last;

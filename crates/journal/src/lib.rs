@@ -44,4 +44,4 @@ pub use commit::Ticket;
 pub use config::Config;
 pub use error::{JournalError, OpenError};
 pub use journal::{Journal, Stats};
-pub use open::{Opened, Record, TornTail, Unusable};
+pub use open::{Inspected, Opened, Record, TornTail, Unusable, inspect};

@@ -1,5 +1,6 @@
 //! How a journal is read again.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,13 +111,20 @@ pub(crate) fn open(
     config: Config,
     visit: &mut dyn FnMut(Record<'_>),
 ) -> Result<Opened, OpenError> {
-    let Some(names) = segments(&*storage, &config.dir)? else {
-        return Ok(Opened::Absent);
-    };
+    let dir = &config.dir;
+    let (names, unborn) = segments(&*storage, dir)?;
+    for name in unborn {
+        let path = dir.join(name);
+        segment::remove_if_there(&*storage, &path).map_err(OpenError::at(&path))?;
+    }
     let Some((&newest, older)) = names.split_last() else {
         return Ok(Opened::Absent);
     };
-    match replay(&*storage, &config.dir, older, newest, visit) {
+    let durable = replay(&*storage, dir, older, newest, visit).and_then(|(read, _)| {
+        let (segment, repaired) = make_durable(&*storage, dir, &read)?;
+        Ok((read.position(), segment, repaired))
+    });
+    match durable {
         Ok((at, segment, repaired)) => {
             let journal = Journal::start(storage, config, at.epoch, at.last, segment, &names);
             Ok(Opened::Ready { journal, repaired })
@@ -126,10 +134,52 @@ pub(crate) fn open(
     }
 }
 
-/// The first sequence numbers of all segments in order; `None` if there is no directory.
-///
-/// Segments that never came to be are removed. Names that are not ours are left alone.
-fn segments(storage: &dyn Storage, dir: &Path) -> Result<Option<Vec<Seq>>, OpenError> {
+/// What a journal on disk comes to, without a change to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspected {
+    /// There is no journal.
+    Absent,
+    /// It can go on in its epoch.
+    Sound {
+        /// The epoch of all records.
+        epoch: Epoch,
+        /// No record below this is there any more.
+        oldest: Seq,
+        /// The last whole record.
+        last: Seq,
+        /// All segments together, in bytes.
+        bytes: u64,
+        /// Bytes at the end that the next opening cuts off. While the journal is in use they are
+        /// a batch that is being written.
+        torn_bytes: u64,
+    },
+    /// The next opening begins another epoch.
+    Unusable(Unusable),
+}
+
+/// Looks at the journal in `dir` and leaves it as it is. It may be in use meanwhile; then a
+/// segment that was freed under the look is an error of the kind `NotFound`.
+pub fn inspect(storage: &dyn Storage, dir: &Path) -> Result<Inspected, OpenError> {
+    let (names, _) = segments(storage, dir)?;
+    let Some((&newest, older)) = names.split_last() else {
+        return Ok(Inspected::Absent);
+    };
+    match replay(storage, dir, older, newest, &mut |_| {}) {
+        Ok((read, older_bytes)) => Ok(Inspected::Sound {
+            epoch: read.header.epoch,
+            oldest: names[0],
+            last: read.scan.last,
+            bytes: older_bytes + read.len,
+            torn_bytes: read.len - read.scan.end,
+        }),
+        Err(Stop::Unusable(reason)) => Ok(Inspected::Unusable(reason)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// The first sequence numbers of all segments in order, and the names of segments that never came
+/// to be. Other names are not ours. Without a directory there are none.
+fn segments(storage: &dyn Storage, dir: &Path) -> Result<(Vec<Seq>, Vec<OsString>), OpenError> {
     let mut found = Vec::new();
     let mut unborn = Vec::new();
     let listed = storage.read_dir(dir, &mut |entry| {
@@ -140,16 +190,14 @@ fn segments(storage: &dyn Storage, dir: &Path) -> Result<Option<Vec<Seq>>, OpenE
         }
     });
     match listed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         other => other.map_err(OpenError::at(dir))?,
     }
-    for name in unborn {
-        let path = dir.join(name);
-        segment::remove_if_there(storage, &path).map_err(OpenError::at(&path))?;
-    }
     found.sort_unstable();
-    Ok(Some(found))
+    Ok((found, unborn))
 }
+
+/// Reads all segments; returns the newest, and the bytes of the older ones.
 
 fn replay(
     storage: &dyn Storage,
@@ -157,21 +205,22 @@ fn replay(
     older: &[Seq],
     newest: Seq,
     visit: &mut dyn FnMut(Record<'_>),
-) -> Result<(Replay, Segment, Option<TornTail>), Stop> {
+) -> Result<(Read, u64), Stop> {
     let mut at = None;
+    let mut older_bytes = 0;
     for &first_seq in older {
         let read = read(storage, dir, first_seq, at.as_ref(), visit)?;
         if read.scan.tail != Tail::None {
             return Err(damaged(first_seq, read.scan.end));
         }
+        older_bytes += read.len;
         at = Some(read.position());
     }
     let read = read(storage, dir, newest, at.as_ref(), visit)?;
     if read.scan.tail == Tail::Damaged {
         return Err(damaged(newest, read.scan.end));
     }
-    let (segment, repaired) = make_durable(storage, dir, &read)?;
-    Ok((read.position(), segment, repaired))
+    Ok((read, older_bytes))
 }
 
 /// One segment whose header holds.
