@@ -9,7 +9,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Frame, SizeHint};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 use serde::Serialize;
@@ -67,6 +68,18 @@ pub(crate) fn typed(
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CACHE_CONTROL, REVALIDATE);
+    reply
+}
+
+/// An answer with a page of ours: its own styles and scripts, and nothing from elsewhere.
+pub(crate) fn page(html: Bytes) -> Response<Body> {
+    const POLICY: HeaderValue = HeaderValue::from_static(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+    let mut reply = typed(StatusCode::OK, HTML, html);
+    reply.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     reply
 }
 

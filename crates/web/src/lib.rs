@@ -17,6 +17,7 @@ mod held;
 mod idempotency;
 mod limits;
 mod metrics;
+mod openapi;
 mod origin;
 mod pipe;
 mod query;

@@ -1,10 +1,10 @@
 //! The one table of routes.
 
 use crate::route::Route;
-use crate::{documents, whoami};
+use crate::{documents, openapi, whoami};
 
 /// The rows by the noun they are about.
-const TABLES: &[&[Route]] = &[documents::ROUTES, whoami::ROUTES];
+const TABLES: &[&[Route]] = &[documents::ROUTES, openapi::ROUTES, whoami::ROUTES];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
