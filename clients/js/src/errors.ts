@@ -19,6 +19,8 @@ export type ClientErrorCode =
 export interface ErrorDetails {
   /** What the reader can do about it. */
   fix?: string | undefined;
+  /** More of this one request. */
+  detail?: string | undefined;
   /** True if the same call may succeed later. */
   retry?: boolean | undefined;
   /** The scope it is about; absent if it is about the connection. */
@@ -33,6 +35,8 @@ export class TidingsError extends Error {
   readonly code: ClientErrorCode | (string & {});
   /** What the reader can do about it. */
   readonly fix: string | undefined;
+  /** More of this one request. */
+  readonly detail: string | undefined;
   /** True if the same call may succeed later. */
   readonly retry: boolean;
   /** The scope it is about. */
@@ -43,6 +47,7 @@ export class TidingsError extends Error {
     this.name = "TidingsError";
     this.code = code;
     this.fix = details.fix;
+    this.detail = details.detail;
     this.retry = details.retry ?? false;
     this.scope = details.scope;
   }

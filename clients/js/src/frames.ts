@@ -78,7 +78,11 @@ export interface ErrorFrame {
   code: string;
   message: string;
   fix?: string;
+  /** More of this one request. */
+  detail?: string;
   retry: boolean;
+  /** When to try again. */
+  retryAfterMs?: number;
   ended: boolean;
 }
 
@@ -204,6 +208,8 @@ export function readError(fields: Fields): ErrorFrame {
       id: string(fields["id"]),
       scope: string(fields["scope"]),
       fix: string(fields["fix"]),
+      detail: string(fields["detail"]),
+      retryAfterMs: number(fields["retry_after_ms"]),
     }),
   };
 }

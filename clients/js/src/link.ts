@@ -45,7 +45,7 @@ export interface LinkOptions extends EndpointOptions {
 const KEEP_MS = 500;
 
 /** Errors of the connection that a fresh token may mend. */
-const TOKEN_CODES = ["unauthenticated", "token-expired", "token-invalid"];
+const TOKEN_CODES = ["unauthorized", "token-expired", "token-invalid"];
 
 /** See the module. */
 export class Link {

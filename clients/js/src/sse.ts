@@ -112,10 +112,10 @@ class StreamTransport implements Transport {
     const answer = await this.#request("whoami", {});
     if (answer === undefined) return;
     if (answer.status === 401) return this.#refuseAll(await readRefusal(answer));
-    answer.body?.cancel().catch(() => {});
     if (answer.status === 429 || answer.status >= 500) {
-      return this.#end(CLOSE_ABNORMAL, retryAfterMs(answer));
+      return this.#end(CLOSE_ABNORMAL, (await readRefusal(answer)).retryAfterMs);
     }
+    answer.body?.cancel().catch(() => {});
     this.#emit({ t: "hello", v: PROTOCOL_VERSION });
   }
 
@@ -220,8 +220,7 @@ class StreamTransport implements Transport {
       this.#emit(error);
       return !this.#isOver;
     }
-    const given = fields["delay_ms"];
-    this.#end(CLOSE_ABNORMAL, typeof given === "number" ? given : parser.retryMs);
+    this.#end(CLOSE_ABNORMAL, error.retryAfterMs ?? parser.retryMs);
     return false;
   }
 
@@ -229,7 +228,7 @@ class StreamTransport implements Transport {
     const error = await readRefusal(answer);
     if (answer.status === 401) return this.#refuseAll(error);
     if (!FINAL_STATUSES.includes(answer.status)) {
-      return this.#end(CLOSE_ABNORMAL, retryAfterMs(answer));
+      return this.#end(CLOSE_ABNORMAL, error.retryAfterMs);
     }
     const places = [...feed.places];
     feed.stop();
@@ -258,15 +257,14 @@ function isStream(answer: Response): boolean {
 async function readRefusal(answer: Response): Promise<ErrorFrame> {
   const body: unknown = await answer.json().catch(() => undefined);
   const fields = isFields(body) && isFields(body["error"]) ? body["error"] : {};
-  const code = answer.status === 401 ? "unauthenticated" : "refused";
-  return readError({ code, message: `the server answered ${answer.status}`, ...fields });
-}
-
-function retryAfterMs(answer: Response): number | undefined {
-  const exact = answer.headers.get("retry-after-ms");
-  if (exact !== null && /^[0-9]+$/.test(exact)) return Number(exact);
-  const seconds = answer.headers.get("Retry-After");
-  return seconds !== null && /^[0-9]+$/.test(seconds) ? Number(seconds) * 1_000 : undefined;
+  const code = answer.status === 401 ? "unauthorized" : "refused";
+  const seconds = Number(answer.headers.get("Retry-After") ?? NaN);
+  return readError({
+    code,
+    message: `the server answered ${answer.status}`,
+    retry_after_ms: seconds * 1_000,
+    ...fields,
+  });
 }
 
 function parseFields(data: string | undefined): Readonly<Record<string, unknown>> {

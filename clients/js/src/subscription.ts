@@ -11,7 +11,7 @@
  * server was asked with somebody else's.
  */
 
-import { delayAfter, type Random } from "./backoff.js";
+import { delayAfter, directedDelay, type Random } from "./backoff.js";
 import { compare, epochOf, isCovered, type Cursor } from "./cursor.js";
 import { TidingsError } from "./errors.js";
 import type {
@@ -224,7 +224,9 @@ export class Subscription {
     this.#id = undefined;
     if (frame.retry) {
       this.#phase = "waiting";
-      this.askAt = now + delayAfter(this.#failures++, random);
+      const ownMs = delayAfter(this.#failures++, random);
+      const givenMs = frame.retryAfterMs;
+      this.askAt = now + (givenMs === undefined ? ownMs : directedDelay(givenMs, random));
       this.#tellAll(() => [this.#state(undefined, error)]);
     } else {
       this.refuse(error);
@@ -321,6 +323,7 @@ function withoutKind({ t: _, ...rest }: GapFrame): Omit<GapFrame, "t"> {
 export function errorOf(frame: ErrorFrame, scope?: string): TidingsError {
   return new TidingsError(frame.code, frame.message, {
     fix: frame.fix,
+    detail: frame.detail,
     retry: frame.retry,
     scope: scope ?? frame.scope,
   });

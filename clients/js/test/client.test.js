@@ -319,6 +319,47 @@ test("C39: a refusal that may pass is asked again later, from the same position"
   assert.equal(watch.state(), "live");
 });
 
+test("a refusal that names a time is asked again then, not before", async () => {
+  const network = new Network();
+  network.onFrame = (socket, { t, id, scope }) => {
+    if (t !== "subscribe" || network.last.of("subscribe").length > 1) return false;
+    const error = { t: "error", id, scope, code: "subscription-limit", message: "full" };
+    socket.say({ ...error, retry: true, retry_after_ms: 9_000 });
+    return true;
+  };
+  const watch = network.connect().watch("/notes/", {}, () => {});
+  await network.clock.advance(8_999);
+  assert.equal(network.last.of("subscribe").length, 1);
+  await network.clock.advance(1_000);
+  assert.equal(watch.state(), "live");
+});
+
+test("C54: a channel that keeps nothing is followed anew after a cut, without a gap", async () => {
+  const scope = "channel:news";
+  const network = new Network();
+  let epoch = "a";
+  network.onFrame = (socket, { t, id }) => {
+    if (t !== "subscribe") return false;
+    socket.say({ t: "ack", id, scope, cursor: `${epoch}:5` });
+    return true;
+  };
+  const heard = recorder();
+  network.connect().watch(scope, {}, heard);
+  await settle();
+  for (epoch of ["b", "c"]) {
+    network.last.cut();
+    await network.clock.advance(4_000);
+    const events = [{ event: "flash", data: epoch }];
+    network.last.say({ t: "events", scope, cursor: `${epoch}:6`, events });
+    network.last.say({ t: "beat", cursors: { [scope]: `${epoch}:7` } });
+  }
+  assert.deepEqual(
+    heard.of("event").map(({ data }) => data),
+    ["b", "c"],
+  );
+  assert.equal(heard.of("gap").length, 0);
+});
+
 test("a subscription that the server ends is over, with the reason", async () => {
   const { network, watch, heard } = await liveWatch();
   const error = { t: "error", scope: SCOPE, code: "revoked", message: "taken away", retry: false };

@@ -93,7 +93,7 @@ test("T60: the delay of a closing event is obeyed", async (t) => {
   await client.watch("/notes/", {}, () => {}).open();
   const [stream] = server.streams;
   const toldAt = performance.now();
-  server.event(stream, "closing", { delay_ms: 900, reason: "draining" }, server.head);
+  server.event(stream, "closing", { retry_after_ms: 900, reason: "draining" }, server.head);
   stream.answer.end();
   await until(() => server.requestsFor("/v1/watch").length === 2);
   assert.ok(performance.now() - toldAt >= 895);
@@ -112,6 +112,21 @@ test("T10: a refusal that may pass comes as a stream with retry, and is obeyed",
   const begunAt = performance.now();
   await client.watch("/notes/", {}, () => {}).open();
   assert.ok(performance.now() - begunAt >= 695);
+});
+
+test("L40: an overloaded server's own delay is obeyed, in milliseconds or seconds", async (t) => {
+  const { server, client } = await start(t);
+  const delays = [{ retry_after_ms: 600 }, {}];
+  server.intercept = (_, answer) => {
+    const error = delays.shift();
+    if (error === undefined) return false;
+    answer.writeHead(503, { "Retry-After": "1" }).end(JSON.stringify({ error }));
+    return true;
+  };
+  const begunAt = performance.now();
+  await client.watch("/notes/", {}, () => {}).open();
+  const took = performance.now() - begunAt;
+  assert.ok(took >= 1_590 && took < 3_000, String(took));
 });
 
 test("L72: of several scopes on a stream only the refused one is refused", async (t) => {
@@ -142,7 +157,7 @@ test("L72: of several scopes on a stream only the refused one is refused", async
 test("T54: 401 ends the connection with a typed error, not a loop", async (t) => {
   const { server, client } = await start(t, { token: "forged" });
   server.intercept = (_, answer) => {
-    const body = { error: { code: "unauthenticated", message: "not a token of ours" } };
+    const body = { error: { code: "unauthorized", message: "not a token of ours" } };
     answer.writeHead(401).end(JSON.stringify(body));
     return true;
   };
