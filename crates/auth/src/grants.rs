@@ -77,6 +77,19 @@ impl Token {
     }
 }
 
+/// What a token allows, for whoever holds it to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed<'a> {
+    /// Its name in the tokens file.
+    pub label: &'a str,
+    /// Where it may read.
+    pub read: &'a [Pattern],
+    /// Where it may publish.
+    pub publish: &'a [Pattern],
+    /// From when on it is void.
+    pub expires: Option<Timestamp>,
+}
+
 /// One state of the tokens file and the closed places.
 #[derive(Debug)]
 pub struct Grants {
@@ -194,6 +207,16 @@ impl Grants {
     pub fn label(&self, caller: &Caller, now: Timestamp) -> Option<&str> {
         self.live_token(caller, now)
             .map(|token| token.label.as_str())
+    }
+
+    /// What the caller's token allows; none for unknown and expired ones.
+    pub fn allowed(&self, caller: &Caller, now: Timestamp) -> Option<Allowed<'_>> {
+        self.live_token(caller, now).map(|token| Allowed {
+            label: &token.label,
+            read: &token.read,
+            publish: &token.publish,
+            expires: token.expires,
+        })
     }
 
     /// True if reading `path` wants a token.

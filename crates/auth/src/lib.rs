@@ -31,7 +31,7 @@ pub use authority::{Authority, Files, LoadError, POLL_INTERVAL, Reload};
 pub use caller::Caller;
 pub use claims::Claims;
 pub use closed::CLOSED_MAX;
-pub use grants::{Denied, Grants, Operation, WatchRight};
+pub use grants::{Allowed, Denied, Grants, Operation, WatchRight};
 pub use keyring::{Added, EditError, Keyring, Listed, Listing, NewToken, Place, RawToken, Revoked};
 pub use pattern::{Pattern, PatternError};
 pub use tokens::{Fault, FileFault, PATTERNS_PER_TOKEN_MAX, TOKENS_MAX};
