@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Caller, Denied, Operation};
+use auth::{Caller, Claims, Denied, Operation};
 use gate::Network;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderMap};
+use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
 use tokio::sync::OwnedSemaphorePermit;
@@ -39,6 +39,7 @@ pub(crate) struct Call {
     pub(crate) route: &'static Route,
     pub(crate) peer: Peer,
     pub(crate) caller: Caller,
+    pub(crate) claims: Arc<Claims>,
     pub(crate) head: Parts,
     pub(crate) body: Incoming,
     /// The path, decoded.
@@ -98,44 +99,4 @@ pub(crate) fn denied(denied: Denied) -> Fault {
         Denied::NoTokens => Code::NoTokens.into(),
         Denied::Unauthorized => Code::Unauthorized.into(),
     }
-}
-
-/// The bearer token that was sent, if one was.
-pub(crate) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
-    const SCHEME: &str = "bearer ";
-    let mut fields = headers.get_all(AUTHORIZATION).iter();
-    let Some(field) = fields.next() else {
-        return Ok(None);
-    };
-    if fields.next().is_some() {
-        return Err(Fault::detailed(
-            Code::Unauthorized,
-            "Authorization stands there more than once",
-        ));
-    }
-    let token = field.to_str().ok().and_then(|text| {
-        let (scheme, token) = text.split_at_checked(SCHEME.len())?;
-        let token = token.trim();
-        (scheme.eq_ignore_ascii_case(SCHEME) && !token.is_empty()).then_some(token)
-    });
-    token
-        .map(Some)
-        .ok_or_else(|| Fault::detailed(Code::Unauthorized, "Authorization must be `Bearer TOKEN`"))
-}
-
-/// Who calls. A token that is not in force is refused even where anyone may read, so that its
-/// owner learns of it (T15).
-pub(crate) fn caller(face: &Face, headers: &HeaderMap) -> Result<Caller, Fault> {
-    let Some(token) = bearer(headers)? else {
-        return Ok(Caller::anonymous());
-    };
-    let caller = Caller::with_token(token);
-    let grants = face.authority.current();
-    if grants.is_dev() || grants.knows(&caller, face.now()) {
-        return Ok(caller);
-    }
-    Err(Fault::detailed(
-        Code::Unauthorized,
-        "the token is unknown or has expired",
-    ))
 }

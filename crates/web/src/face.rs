@@ -16,6 +16,7 @@ use crate::idempotency::Keys;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::origin::Origins;
+use crate::who::WebTokens;
 
 /// What everything that is held follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub(crate) struct Sources {
     pub(crate) store: FileStore,
     pub(crate) authority: Authority,
     pub(crate) keys: Keys,
+    pub(crate) web_tokens: Option<WebTokens>,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ pub(crate) struct Face {
     pub(crate) stopping: CancellationToken,
     pub(crate) store: FileStore,
     pub(crate) uploads: Arc<Semaphore>,
+    pub(crate) web_tokens: Option<WebTokens>,
     rates: Mutex<Buckets>,
     tickets: AtomicU64,
 }
@@ -71,6 +74,7 @@ impl Face {
             store,
             authority,
             keys,
+            web_tokens,
         } = sources;
         let rate = Rate {
             per_second: limits.rate_per_second,
@@ -95,6 +99,7 @@ impl Face {
             store,
             tickets: AtomicU64::new(0),
             uploads: Arc::new(Semaphore::new(limits.uploads)),
+            web_tokens,
             authority,
             limits,
         });

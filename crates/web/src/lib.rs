@@ -26,9 +26,11 @@ mod router;
 mod routes;
 mod server;
 mod upload;
+mod who;
 mod whoami;
 
 pub use idempotency::KeysError;
 pub use limits::{Limits, LimitsError};
 pub use origin::{Origins, OriginsError};
 pub use server::{BindError, Config, WebServer};
+pub use who::WebTokens;

@@ -13,7 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::answer::{self, Answer, Body};
-use crate::call::{self, Call, Peer, RETRY_SOON};
+use crate::call::{Call, Peer, RETRY_SOON};
 use crate::face::Face;
 use crate::fault::{Code, Fault};
 use crate::held::Link;
@@ -22,6 +22,7 @@ use crate::origin;
 use crate::query::{self, Query};
 use crate::route::Route;
 use crate::routes;
+use crate::who::{self, Who};
 
 /// The name under which answers without a route are counted.
 const NO_ROUTE: &str = "none";
@@ -91,13 +92,14 @@ async fn answer(
         face.metrics.refused(Limit::Rate);
         return Err(Fault::new(Code::RateLimited).retry_after(RETRY_SOON));
     }
-    let caller = call::caller(&face, &head.headers)?;
+    let Who { caller, claims } = who::of_headers(&face, &head.headers)?;
     let call = Call {
         route,
         params: params.clone(),
         face,
         peer,
         caller,
+        claims,
         head,
         body,
         path,

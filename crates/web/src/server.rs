@@ -35,6 +35,7 @@ use crate::idempotency::{Keys, KeysError};
 use crate::limits::{Limit, Limits, LimitsError};
 use crate::metrics::Metrics;
 use crate::origin::Origins;
+use crate::who::WebTokens;
 
 /// Dials that wait in the kernel. A herd that comes back fills it faster than it is emptied; the
 /// kernel cuts it to its own bound.
@@ -59,6 +60,8 @@ pub struct Config {
     pub origins: Origins,
     /// The data directory, which the store has opened: idempotency keys lie there too.
     pub storage: Arc<dyn Storage>,
+    /// How JSON web tokens are checked; without it only capability tokens are known.
+    pub web_tokens: Option<WebTokens>,
 }
 
 /// A bound listener that serves once [`run`](Self::run) is called.
@@ -106,6 +109,7 @@ impl WebServer {
                 store,
                 authority,
                 keys,
+                web_tokens: config.web_tokens,
             },
             metrics,
             now,

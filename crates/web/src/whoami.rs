@@ -1,35 +1,47 @@
 //! What the caller may do.
 
+use auth::Pattern;
 use hyper::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::answer::{self, Answer};
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::route::{BLANK, Content, Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[Route {
     template: "/v1/whoami",
     id: "whoami",
     summary: "The caller's grants",
-    about: "Says who the server takes the caller for and what it may do.",
+    about: "Says whom the server takes the caller for and what the caller's token allows. Places \
+            that are not closed can be read without one.",
     answers: &[Reply {
         status: 200,
         about: "Who the caller is.",
         content: &[Content::json("WhoAmI")],
         headers: &[],
     }],
-    handler: |call| Box::pin(async move { whoami(&call) }),
+    handler: |call| Box::pin(async move { Ok(whoami(&call)) }),
     ..BLANK
 }];
 
-fn whoami(call: &Call) -> Result<Answer, Fault> {
+fn whoami(call: &Call) -> Answer {
     let grants = call.face.authority.current();
-    let label = grants.label(&call.caller, call.face.now());
+    let allowed = grants.allowed(&call.caller, call.face.now());
+    let token_expires = allowed.and_then(|allowed| allowed.expires);
+    let expires = token_expires.or(call.claims.expires());
     let who = json!({
-        "anonymous": call.caller.is_anonymous(),
+        "anonymous": call.caller.is_anonymous() && call.claims.is_anonymous(),
         "dev": grants.is_dev(),
-        "label": label,
+        "label": allowed.map(|allowed| allowed.label),
+        "claims": call.claims.members(),
+        "expires": expires.map(|it| it.to_string()),
+        "read": allowed.map_or_else(Vec::new, |allowed| texts(allowed.read)),
+        "publish": allowed.map_or_else(Vec::new, |allowed| texts(allowed.publish)),
     });
-    Ok(answer::json(StatusCode::OK, &who).into())
+    answer::json(StatusCode::OK, &who).into()
+}
+
+fn texts(patterns: &[Pattern]) -> Vec<Value> {
+    let text = |pattern: &Pattern| pattern.as_str().into();
+    patterns.iter().map(text).collect()
 }

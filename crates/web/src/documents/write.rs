@@ -174,9 +174,15 @@ fn key(call: &Call) -> Result<Option<Digest>, Fault> {
         return Err(Code::BadIdempotencyKey.into());
     };
     let grants = call.face.authority.current();
-    let owner = grants
-        .label(&call.caller, call.face.now())
-        .unwrap_or_default();
+    // A renewed web token is the same caller.
+    let owner = match (
+        grants.label(&call.caller, call.face.now()),
+        call.claims.subject(),
+    ) {
+        (Some(label), _) => format!("token {label}"),
+        (None, Some(subject)) => format!("subject {subject}"),
+        (None, None) => String::new(),
+    };
     Ok(Some(ContentHash::of(format!("{owner}\n{text}").as_bytes())))
 }
 

@@ -154,6 +154,7 @@ fn who_am_i() -> Value {
             "anonymous": { "type": "boolean" },
             "dev": { "type": "boolean", "description": "Everyone may do everything." },
             "label": { "type": ["string", "null"] },
+            "claims": { "type": "object" },
             "expires": { "type": ["string", "null"], "format": "date-time" },
             "read": patterns,
             "publish": patterns,

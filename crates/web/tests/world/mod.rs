@@ -95,6 +95,7 @@ impl World {
             limits,
             origins,
             storage: Arc::new(Disk::open(dir.path()).unwrap()),
+            web_tokens: None,
         };
         let mut registry = Registry::default();
         let server =
