@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Caller, Claims, Denied, Operation};
+use auth::{Denied, Operation};
 use gate::Network;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::HeaderMap;
@@ -19,6 +19,7 @@ use crate::fault::{Code, Fault};
 use crate::limits::Limit;
 use crate::query::Query;
 use crate::route::Route;
+use crate::who::Who;
 
 /// How soon a client that met a full server may try again.
 pub(crate) const RETRY_SOON: Duration = Duration::from_secs(1);
@@ -38,8 +39,7 @@ pub(crate) struct Call {
     pub(crate) face: Arc<Face>,
     pub(crate) route: &'static Route,
     pub(crate) peer: Peer,
-    pub(crate) caller: Caller,
-    pub(crate) claims: Arc<Claims>,
+    pub(crate) who: Who,
     pub(crate) head: Parts,
     pub(crate) body: Incoming,
     /// The path, decoded.
@@ -73,7 +73,7 @@ impl Call {
     pub(crate) fn check(&self, operation: Operation, path: &DocPath) -> Result<(), Fault> {
         let grants = self.face.authority.current();
         grants
-            .check(&self.caller, operation, path, self.face.now())
+            .check(&self.who.caller, operation, path, self.face.now())
             .map_err(denied)
     }
 

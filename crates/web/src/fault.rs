@@ -230,3 +230,31 @@ impl From<Code> for Fault {
         Self::new(code)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_row_in_the_documents() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
+        let documented = fs::read_to_string(path).unwrap();
+        for code in Code::ALL {
+            let (name, status) = (code.as_str(), code.status().as_u16());
+            let (message, fix) = (code.message(), code.fix());
+            let row = format!("| `{name}` | {status} | {message} | {fix} |");
+            assert!(documented.contains(&row), "docs/errors.md lacks\n{row}");
+        }
+    }
+
+    // T67
+    #[test]
+    fn a_detail_is_cut_where_a_character_begins() {
+        let fault = Fault::detailed(Code::NotFound, "é".repeat(DETAIL_LEN_MAX));
+        let detail = fault.detail.unwrap();
+        assert_eq!(detail.len(), DETAIL_LEN_MAX);
+    }
+}

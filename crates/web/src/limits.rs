@@ -197,6 +197,23 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    /// Every limit that is counted.
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::AnswerBytes,
+        Self::BodyBytes,
+        Self::Connections,
+        Self::ConnectionsPerAddress,
+        Self::Draining,
+        Self::HandshakeTimeout,
+        Self::Handshakes,
+        Self::HeadFields,
+        Self::IdempotencyKeys,
+        Self::Rate,
+        Self::RequestTimeout,
+        Self::Requests,
+        Self::Uploads,
+    ];
+
     /// The label of the refusal's counter.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -235,6 +252,16 @@ mod tests {
     #[test]
     fn the_defaults_can_work() {
         assert_eq!(Limits::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn every_limit_is_in_the_documents() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+        let documented = std::fs::read_to_string(path).unwrap();
+        for limit in Limit::ALL {
+            let name = format!("`{}`", limit.as_str());
+            assert!(documented.contains(&name), "docs/limits.md lacks {name}");
+        }
     }
 
     // T56

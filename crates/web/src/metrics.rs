@@ -37,6 +37,13 @@ impl Metrics {
     /// Makes the counters known to `registry`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let web = registry.sub_registry_with_prefix("tidings_web");
+        let refusals: Family<Refused, Counter> =
+            add(web, "refusals", "Refusals by the limit that was met");
+        for limit in Limit::ALL {
+            // Each has its series from the start, so that its first refusal is a change.
+            let limit = limit.as_str();
+            drop(refusals.get_or_create(&Refused { limit }));
+        }
         Self {
             connections: add(web, "connections", "Open connections"),
             handshakes_failed: add(
@@ -60,7 +67,7 @@ impl Metrics {
                 "Writes answered from their idempotency key",
             ),
             requests: add(web, "requests", "Requests by route and status"),
-            refusals: add(web, "refusals", "Refusals by the limit that was met"),
+            refusals,
         }
     }
 

@@ -22,7 +22,7 @@ use crate::origin;
 use crate::query::{self, Query};
 use crate::route::Route;
 use crate::routes;
-use crate::who::{self, Who};
+use crate::who::Who;
 
 /// The name under which answers without a route are counted.
 const NO_ROUTE: &str = "none";
@@ -92,14 +92,13 @@ async fn answer(
         face.metrics.refused(Limit::Rate);
         return Err(Fault::new(Code::RateLimited).retry_after(RETRY_SOON));
     }
-    let Who { caller, claims } = who::of_headers(&face, &head.headers)?;
+    let who = Who::of_headers(&face, &head.headers)?;
     let call = Call {
         route,
         params: params.clone(),
         face,
         peer,
-        caller,
-        claims,
+        who,
         head,
         body,
         path,

@@ -1,8 +1,10 @@
 //! Who calls: a capability token of the tokens file, a JSON web token, or nobody known.
 //!
 //! A token that is not in force is refused even where anyone may go on, so that its owner learns
-//! of it (T15). Nothing here keeps a token or shows one.
+//! of it (T15). A token is kept only where a back end is asked in its owner's name, and never
+//! shown.
 
+use std::fmt;
 use std::sync::Arc;
 
 use auth::jwt::{self, TokenError, Verifier};
@@ -23,13 +25,15 @@ pub struct WebTokens {
     pub unknown_key: Arc<Notify>,
 }
 
-/// What is known of a caller.
-#[derive(Clone, Debug)]
+/// Who calls.
+#[derive(Clone)]
 pub(crate) struct Who {
-    /// Known to the grants over documents.
+    /// Whose rights over documents they are. A JSON web token has none of its own.
     pub(crate) caller: Caller,
-    /// Known to policies.
+    /// What the policies of channels read.
     pub(crate) claims: Arc<Claims>,
+    /// The token as it was sent, for a back end that is asked.
+    pub(crate) token: Option<Arc<str>>,
 }
 
 impl Who {
@@ -38,46 +42,73 @@ impl Who {
         Self {
             caller: Caller::anonymous(),
             claims: Arc::default(),
+            token: None,
         }
     }
-}
 
-/// Who sent a request with these fields.
-pub(crate) fn of_headers(face: &Face, headers: &HeaderMap) -> Result<Who, Fault> {
-    match bearer(headers)? {
-        None => Ok(Who::anonymous()),
-        Some(token) => of_token(face, token),
+    /// Who sent a request with these fields.
+    pub(crate) fn of_headers(face: &Face, headers: &HeaderMap) -> Result<Self, Fault> {
+        Self::identify(face, bearer(headers)?)
+    }
+
+    /// Who shows `token`.
+    pub(crate) fn identify(face: &Face, token: Option<&str>) -> Result<Self, Fault> {
+        let Some(token) = token else {
+            return Ok(Self::anonymous());
+        };
+        let (caller, claims) = match &face.web_tokens {
+            Some(tokens) if jwt::is_token_shaped(token) => {
+                (Caller::anonymous(), tokens.claims(token, face)?)
+            }
+            _ => by_capability(face, token)?,
+        };
+        Ok(Self {
+            caller,
+            claims: Arc::new(claims),
+            token: Some(token.into()),
+        })
+    }
+
+    /// True if the token is still in force, or there was none.
+    pub(crate) fn is_in_force(&self, face: &Face) -> bool {
+        let grants = face.authority.current();
+        let now = face.now();
+        let is_known =
+            self.caller.is_anonymous() || grants.is_dev() || grants.knows(&self.caller, now);
+        is_known && !self.claims.is_expired(now)
     }
 }
 
-/// Who shows `token`.
-pub(crate) fn of_token(face: &Face, token: &str) -> Result<Who, Fault> {
-    if let Some(tokens) = &face.web_tokens
-        && jwt::is_token_shaped(token)
-    {
-        let verified = tokens.verifier.verify(token, face.now());
-        let claims = verified.map_err(|error| {
+impl fmt::Debug for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Who")
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WebTokens {
+    fn claims(&self, token: &str, face: &Face) -> Result<Claims, Fault> {
+        self.verifier.verify(token, face.now()).map_err(|error| {
             if error == TokenError::UnknownKey {
-                tokens.unknown_key.notify_one();
+                self.unknown_key.notify_one();
             }
             Fault::detailed(Code::Unauthorized, format!("the token: {error}"))
-        })?;
-        return Ok(Who {
-            caller: Caller::anonymous(),
-            claims: Arc::new(claims),
-        });
+        })
     }
+}
+
+fn by_capability(face: &Face, token: &str) -> Result<(Caller, Claims), Fault> {
     let caller = Caller::with_token(token);
     let grants = face.authority.current();
-    let claims = match grants.label(&caller, face.now()) {
-        Some(label) => Arc::new(Claims::of_token(label)),
-        None if grants.is_dev() => Arc::default(),
+    match grants.label(&caller, face.now()) {
+        Some(label) => Ok((caller, Claims::of_token(label))),
+        None if grants.is_dev() => Ok((caller, Claims::anonymous())),
         None => {
             let detail = "the token is unknown or has expired";
-            return Err(Fault::detailed(Code::Unauthorized, detail));
+            Err(Fault::detailed(Code::Unauthorized, detail))
         }
-    };
-    Ok(Who { caller, claims })
+    }
 }
 
 /// The bearer token that was sent, if one was.

@@ -26,14 +26,14 @@ pub(crate) const ROUTES: &[Route] = &[Route {
 
 fn whoami(call: &Call) -> Answer {
     let grants = call.face.authority.current();
-    let allowed = grants.allowed(&call.caller, call.face.now());
+    let allowed = grants.allowed(&call.who.caller, call.face.now());
     let token_expires = allowed.and_then(|allowed| allowed.expires);
-    let expires = token_expires.or(call.claims.expires());
+    let expires = token_expires.or(call.who.claims.expires());
     let who = json!({
-        "anonymous": call.caller.is_anonymous() && call.claims.is_anonymous(),
+        "anonymous": call.who.caller.is_anonymous() && call.who.claims.is_anonymous(),
         "dev": grants.is_dev(),
         "label": allowed.map(|allowed| allowed.label),
-        "claims": call.claims.members(),
+        "claims": call.who.claims.members(),
         "expires": expires.map(|it| it.to_string()),
         "read": allowed.map_or_else(Vec::new, |allowed| texts(allowed.read)),
         "publish": allowed.map_or_else(Vec::new, |allowed| texts(allowed.publish)),

@@ -8,6 +8,7 @@ mod condition;
 mod intent;
 mod listing;
 mod lookup;
+mod once;
 mod order;
 mod read;
 mod tags;

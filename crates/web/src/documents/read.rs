@@ -126,7 +126,7 @@ fn content(call: &Call, hash: &ContentHash) -> Result<Fetched, Fault> {
 /// The right to see a path, by the grants of this moment.
 pub(super) fn can_read(call: &Call) -> impl Fn(&DocPath) -> bool + use<> {
     let (grants, now) = (call.face.authority.current(), call.face.now());
-    let caller: Caller = call.caller.clone();
+    let caller: Caller = call.who.caller.clone();
     move |path| {
         grants
             .check(&caller, Operation::Read, path, now)

@@ -8,17 +8,18 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use tracing::{error, warn};
+use wire::DocPath;
 use wire::limits::BODY_LEN_MAX;
-use wire::{ContentHash, DocPath};
 
 use super::condition::Conditions;
+use super::once::{self, Answered, Failed};
 use super::order::{self, Order, Verb, World};
 use super::{tags, target};
 use crate::answer::{self, Answer, Body, JSON};
 use crate::call::{Call, RETRY_SOON};
 use crate::face::Face;
 use crate::fault::{Code, Fault};
-use crate::idempotency::{Begun, Digest, Kept, KeyError};
+use crate::idempotency::{Digest, Kept, KeyError};
 use crate::limits::Limit;
 use crate::upload::{self, Upload};
 
@@ -90,59 +91,39 @@ async fn run(
         body: upload.bytes,
         metadata,
         conditions: Conditions::read(call.headers(), expect),
-        caller: call.caller.clone(),
+        caller: call.who.caller.clone(),
     };
     let key = key(&call)?;
     let turn = call.turn().await?;
     let face = call.face.clone();
     let place = upload.place;
-    let writing = tokio::task::spawn_blocking({
-        let face = face.clone();
-        move || {
-            let _held = (turn, place);
-            match key {
-                None => {
-                    let done = order.run(&World::of(&face));
-                    done.map(|written| (order::written(&order.path, &written), false))
-                }
-                Some(key) => keyed(&face, key, &order),
-            }
+    let world = World::of(&face);
+    let keys = face.keys.clone();
+    let writing = tokio::task::spawn_blocking(move || {
+        let _held = (turn, place);
+        match key {
+            Some(key) => once::run(&keys, key, &order, &world),
+            None => order
+                .run(&world)
+                .map_err(Failed::Write)
+                .map(|written| Answered {
+                    kept: order::written(&order.path, &written),
+                    replayed: false,
+                }),
         }
     });
     let done = writing.await.map_err(|failure| {
         error!(%failure, "write a document");
         Fault::new(Code::Internal)
     })?;
-    let (kept, replayed) = done?;
+    let Answered { kept, replayed } = done.map_err(|failed| match failed {
+        Failed::Key(error) => refused(&face, &error),
+        Failed::Write(fault) => fault,
+    })?;
     if replayed {
         face.metrics.replayed.inc();
     }
     Ok(reply(&kept, replayed).into())
-}
-
-/// Does the write once, however often it is asked for with this key.
-fn keyed(face: &Face, key: Digest, order: &Order) -> Result<(Kept, bool), Fault> {
-    let world = World::of(face);
-    let intent = serde_json::to_value(order.intent(&world)).unwrap_or_default();
-    let begun = face.keys.begin(key, order.digest(), intent, face.now());
-    let reservation = match begun.map_err(|error| refused(face, &error))? {
-        Begun::Repeat(kept) => return Ok(((*kept).clone(), true)),
-        Begun::Fresh(reservation) => reservation,
-    };
-    match order.run(&world) {
-        Ok(written) => {
-            let kept = order::written(&order.path, &written);
-            reservation.keep(kept.clone());
-            Ok((kept, false))
-        }
-        Err(fault) => {
-            match order::refused(&fault) {
-                Some(kept) => reservation.keep(kept),
-                None => reservation.free(),
-            }
-            Err(fault)
-        }
-    }
 }
 
 fn refused(face: &Face, error: &KeyError) -> Fault {
@@ -176,14 +157,14 @@ fn key(call: &Call) -> Result<Option<Digest>, Fault> {
     let grants = call.face.authority.current();
     // A renewed web token is the same caller.
     let owner = match (
-        grants.label(&call.caller, call.face.now()),
-        call.claims.subject(),
+        grants.label(&call.who.caller, call.face.now()),
+        call.who.claims.subject(),
     ) {
         (Some(label), _) => format!("token {label}"),
         (None, Some(subject)) => format!("subject {subject}"),
         (None, None) => String::new(),
     };
-    Ok(Some(ContentHash::of(format!("{owner}\n{text}").as_bytes())))
+    Ok(Some(once::key_digest(&owner, text)))
 }
 
 fn reply(kept: &Kept, replayed: bool) -> Response<Body> {
