@@ -141,14 +141,15 @@ fn no_unfinished_marks_and_no_empty_names() {
 }
 
 #[test]
-fn every_metric_is_documented() {
-    let documented = fs::read_to_string(root().join("docs/metrics.md")).expect("docs/metrics.md");
+fn every_limit_is_documented() {
+    let documented = fs::read_to_string(root().join("docs/limits.md")).expect("docs/limits.md");
     let mut faults = Vec::new();
     for source in sources().into_iter().filter(|source| !source.is_test()) {
-        for name in quoted_words(&source.text).filter(|word| word.starts_with("tidings_")) {
-            if !documented.contains(&format!("`{name}")) {
+        let is_list = source.path.ends_with("src/limits.rs");
+        for name in limits_of(&source.text, is_list) {
+            if !documented.contains(&format!("`{name}`")) {
                 faults.push(format!(
-                    "{}: {name} is not in docs/metrics.md",
+                    "{}: `{name}` is not in docs/limits.md",
                     source.shown()
                 ));
             }
@@ -157,12 +158,21 @@ fn every_metric_is_documented() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The contents of string literals that are one word.
-fn quoted_words(text: &str) -> impl Iterator<Item = &str> {
-    text.split('"').skip(1).step_by(2).filter(|word| {
-        word.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    })
+/// The public fields of a struct `Limits`, and in a list of limits the public constants.
+fn limits_of(text: &str, is_list: bool) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut in_struct = false;
+    for line in text.lines() {
+        in_struct = line == "pub struct Limits {" || in_struct && line != "}";
+        let field = line.strip_prefix("    pub ").filter(|_| in_struct);
+        let constant = line.strip_prefix("pub const ").filter(|_| is_list);
+        names.extend(
+            field
+                .or(constant)
+                .and_then(|rest| Some(rest.split_once(':')?.0)),
+        );
+    }
+    names
 }
 
 fn sources() -> Vec<Source> {

@@ -3,7 +3,7 @@
 //! | path | answers |
 //! |---|---|
 //! | `/livez` | 200 while the process lives |
-//! | `/readyz` | 200 when the server serves; 503 while it opens, drains, or can't write any more |
+//! | `/readyz` | 200 when the server serves; 503 while it opens, drains, or lacks a required source |
 //! | `/readyz/{source}` | the same for `documents`, `tokens` or `certificate` alone |
 //! | `/metrics` | OpenMetrics text |
 //!
@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use answer::Answers;
-pub(crate) use status::Status;
+pub(crate) use status::{Parts, Status};
 
 /// Probes and a few scrapers at once.
 const CONNECTIONS_MAX: usize = 64;

@@ -7,8 +7,11 @@
 mod access;
 mod banner;
 mod drain;
+mod memory;
 mod progress;
 mod reload;
+#[cfg(target_os = "linux")]
+mod take_over;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -18,16 +21,20 @@ use anyhow::Context;
 use auth::Authority;
 use clap::Args;
 use documents::FileStore;
+use gate::Memory;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use quic::{Certificate, MarkServer};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 
-use crate::admin::{self, Status};
+use crate::admin::{self, Parts, Status};
 use crate::config::{ConfigError, FileFlags, Flag, Settings};
 use crate::log;
+use crate::metrics::Sources;
 use access::Access;
 use progress::Meter;
+use reload::Reloaded;
 
 /// Arguments of `tidings serve`.
 #[derive(Args, Debug)]
@@ -56,6 +63,9 @@ pub(crate) struct ServeArgs {
     /// Check the configuration and end, without listening.
     #[arg(long)]
     check: bool,
+    /// Ask the server that has the data directory to leave, and begin where it stopped.
+    #[arg(long)]
+    take_over: bool,
 }
 
 impl ServeArgs {
@@ -77,12 +87,16 @@ impl ServeArgs {
 
 /// Runs the server until it is told to leave.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
-    let settings = args.settings()?;
+    let mut settings = args.settings()?;
+    let access = Access::decide(&settings);
+    if matches!(access, Ok(Access::Dev)) {
+        settings.relax_for_dev();
+    }
     if args.print_config {
         io::stdout().write_all(settings.print().as_bytes())?;
         return Ok(());
     }
-    let access = Access::decide(&settings)?;
+    let access = access?;
     if args.check {
         eprintln!("The configuration can be used.");
         return Ok(());
@@ -92,14 +106,14 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    let result = runtime.block_on(serve(&settings, &access));
+    let result = runtime.block_on(serve(&settings, &access, args.take_over));
     // An opening that a signal interrupted is still reading: it leaves nothing half done.
     runtime.shutdown_background();
     result
 }
 
 /// Not cancel-safe: it owns the process and runs to its end.
-async fn serve(settings: &Settings, access: &Access) -> anyhow::Result<()> {
+async fn serve(settings: &Settings, access: &Access, take_over: bool) -> anyhow::Result<()> {
     let signals = drain::Signals::listen().context("take signals")?;
     let hangup = signal(SignalKind::hangup()).context("take signals")?;
     let registry = Arc::new(Mutex::new(Registry::default()));
@@ -107,17 +121,32 @@ async fn serve(settings: &Settings, access: &Access) -> anyhow::Result<()> {
     let private = settings.private_dir();
     std::fs::create_dir_all(&private)
         .with_context(|| format!("make the directory {}", private.display()))?;
+    if take_over {
+        tokio::select! {
+            free = make_free(settings) => free?,
+            () = signals.leave() => return Ok(()),
+        }
+    }
     let admin = match admin::start(settings.admin, status.clone(), registry.clone()) {
         Ok(address) => address,
         Err(error) => return Err(refuse(error, settings, &status).await),
     };
     let authority = open_authority(access)?;
     let certificate = open_certificate(settings)?;
+    let began = Instant::now();
     let store = tokio::select! {
         store = open_store(settings, &status) => store?,
         () = signals.leave() => return Ok(()),
     };
-    let memory = gate::Memory::default();
+    let sources = Sources {
+        authority: authority.clone(),
+        certificate: certificate.clone(),
+        memory: Memory::new(memory::budget_bytes(settings.memory_bytes)),
+        opening: began.elapsed(),
+        store: store.clone(),
+    };
+    let (authority_reloads, certificate_reloads) = sources.register(&mut admin::lock(&registry));
+    let memory = sources.memory;
     let mark = quic::Config {
         addr: settings.mark,
         certificate: certificate.clone(),
@@ -131,13 +160,35 @@ async fn serve(settings: &Settings, access: &Access) -> anyhow::Result<()> {
         &mut admin::lock(&registry),
     )
     .with_context(|| format!("listen on {} (UDP)", settings.mark))?;
-    status.serve(store.clone(), authority.clone());
+    status.serve(Parts {
+        store: store.clone(),
+        authority: authority.clone(),
+        memory: memory.clone(),
+        documents_required: settings.documents_required,
+    });
     banner::warn(&authority);
     banner::print(settings, access, server.local_addr(), admin);
-    let reloads = tokio::spawn(reload::run(authority, certificate, status.clone(), hangup));
-    let result = drain::serve_until(&signals, server, store, &status).await;
-    reloads.abort();
-    result
+    let reloaded = Reloaded {
+        authority,
+        authority_reloads,
+        certificate,
+        certificate_reloads,
+        status: status.clone(),
+    };
+    let mut beside = JoinSet::new();
+    beside.spawn(reload::run(reloaded, hangup));
+    beside.spawn(memory::sample(memory));
+    drain::serve_until(&signals, server, store, &status).await
+}
+
+#[cfg(target_os = "linux")]
+async fn make_free(settings: &Settings) -> anyhow::Result<()> {
+    Ok(take_over::take_over(settings).await?)
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn make_free(_settings: &Settings) -> anyhow::Result<()> {
+    anyhow::bail!("--take-over needs Linux; stop the server in place by SIGTERM instead")
 }
 
 /// The better of two reasons why the admin listener can't have its address: most likely a server

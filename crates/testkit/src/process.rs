@@ -27,6 +27,8 @@ pub struct ServerProcess {
     admin: SocketAddr,
     log: PathBuf,
     child: Option<Child>,
+    /// A process that another takes over from.
+    leaving: Option<Child>,
 }
 
 impl ServerProcess {
@@ -44,6 +46,7 @@ impl ServerProcess {
             admin: free_tcp_port(),
             log: data.with_extension("log"),
             child: None,
+            leaving: None,
         };
         server.restart();
         server
@@ -58,12 +61,32 @@ impl ServerProcess {
     /// Starts the process again without waiting.
     pub fn spawn(&mut self) {
         assert!(self.child.is_none(), "the process runs already");
+        self.child = Some(self.launch(&[]));
+    }
+
+    /// Starts a second process that takes over from the first (`--take-over`) and waits until it
+    /// is ready; gives how the first ended.
+    pub fn take_over(&mut self) -> ExitStatus {
+        self.leaving = self.child.take();
+        self.child = Some(self.launch(&["--take-over"]));
+        let mut ended = None;
+        wait_for("the first process to leave", || {
+            let first = self.leaving.as_mut().expect("the first process ran");
+            ended = first.try_wait().expect("the process can be waited for");
+            ended.is_some()
+        });
+        self.leaving = None;
+        self.wait_until_ready();
+        ended.expect("the wait ended with a status")
+    }
+
+    fn launch(&self, more: &[&str]) -> Child {
         let log = File::options()
             .create(true)
             .append(true)
             .open(&self.log)
             .expect("log opens");
-        let child = Command::new(&self.binary)
+        Command::new(&self.binary)
             .arg("serve")
             .arg("--data")
             .arg(&self.data)
@@ -74,12 +97,12 @@ impl ServerProcess {
                 &self.admin.to_string(),
             ])
             .args(&self.arguments)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("log is shared"))
             .stderr(log)
             .spawn()
-            .expect("the server starts");
-        self.child = Some(child);
+            .expect("the server starts")
     }
 
     /// The URL of its Mark face.
@@ -203,6 +226,8 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
+        self.kill();
+        self.child = self.leaving.take();
         self.kill();
     }
 }

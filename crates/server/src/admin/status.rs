@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use auth::Authority;
 use documents::{FileStore, Progress};
+use gate::Memory;
 use serde_json::{Value, json};
 
 /// The state of the server, kept by `serve` and asked by probes.
@@ -34,10 +35,14 @@ struct Progressed {
     total: usize,
 }
 
+/// What a server that is open consists of.
 #[derive(Debug)]
-struct Parts {
-    store: FileStore,
-    authority: Authority,
+pub(crate) struct Parts {
+    pub(crate) store: FileStore,
+    pub(crate) authority: Authority,
+    pub(crate) memory: Memory,
+    /// The server isn't ready without them.
+    pub(crate) documents_required: bool,
 }
 
 /// A yes or no with its reasons.
@@ -57,10 +62,10 @@ impl Status {
     }
 
     /// Everything is open and listening.
-    pub(crate) fn serve(&self, store: FileStore, authority: Authority) {
+    pub(crate) fn serve(&self, parts: Parts) {
         let mut state = self.state();
         state.phase = Phase::Serving;
-        state.parts = Some(Parts { store, authority });
+        state.parts = Some(parts);
     }
 
     /// The server is on its way out.
@@ -73,16 +78,20 @@ impl Status {
         self.state().certificate = problem;
     }
 
-    /// The whole server. Tokens or a certificate that can't be taken show here and don't count:
-    /// what was in force still is, and a node that left for it would help nobody.
+    /// The whole server. Tokens or a certificate that can't be taken, and memory that runs short,
+    /// show here and don't count: what was in force still is, those who are here are served, and a
+    /// node that left for it would help nobody. A store counts if the configuration requires it.
     pub(super) fn server(&self) -> Report {
         let state = self.state();
         let documents = state.documents();
+        let required = state.parts.as_ref().is_none_or(|it| it.documents_required);
+        let ready = state.phase == Phase::Serving && (documents.ready || !required);
         Report {
-            ready: documents.ready,
+            ready,
             details: json!({
-                "ready": documents.ready,
+                "ready": ready,
                 "phase": state.phase.as_str(),
+                "memory": state.memory(),
                 "sources": {
                     "documents": documents.details,
                     "tokens": state.tokens().details,
@@ -128,6 +137,17 @@ impl State {
                 "problem": health.poisoned,
             }),
         }
+    }
+
+    fn memory(&self) -> Value {
+        let memory = self.parts.as_ref().map(|parts| &parts.memory);
+        memory.map_or(Value::Null, |memory| {
+            json!({
+                "over": memory.is_over(),
+                "resident_bytes": memory.resident_bytes(),
+                "budget_bytes": memory.budget_bytes(),
+            })
+        })
     }
 
     fn tokens(&self) -> Report {

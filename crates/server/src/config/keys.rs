@@ -23,7 +23,9 @@ enum Kind {
     Count(u64, u64, Field<usize>),
     Count32(u32, u32, Field<u32>),
     Format(Field<LogFormat>),
+    Flag(Field<bool>),
     Millis(u64, u64, Field<Duration>),
+    OptionalCount(u64, u64, Field<Option<u64>>),
     OptionalPath(Field<Option<PathBuf>>),
     Path(Field<PathBuf>),
     PowerOfTwo(u64, u64, Field<usize>),
@@ -45,6 +47,9 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// Above any machine's reach, and below what the counters behind it can hold.
 const MANY: u64 = 1 << 30;
 const MANY_32: u32 = 1 << 30;
+
+/// More than any machine has, and exact in every reader of TOML.
+const MEMORY_MAX: u64 = 1 << 50;
 
 /// A transport counts its streams in 62 bits; each costs memory at once, so far fewer make sense.
 const STREAMS_MAX: u32 = 65_536;
@@ -107,6 +112,13 @@ pub(super) const KEYS: &[Key] = &[
         "ring_len",
         Kind::PowerOfTwo(16, 1 << 20, |s| &mut s.ring_len),
         "Changes that a watch can resume over.",
+    ),
+    key(
+        "documents",
+        "required",
+        Kind::Flag(|s| &mut s.documents_required),
+        "The server is ready only while documents can be written. Turned off, a store that takes \
+         no more writes shows in readiness and doesn't count.",
     ),
     key(
         "auth",
@@ -189,6 +201,13 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "limits",
+        "memory_bytes",
+        Kind::OptionalCount(0, MEMORY_MAX, |s| &mut s.memory_bytes),
+        "Resident memory above which new connections, watches and large uploads are refused. 0 is \
+         off; unset, it is three quarters of what the machine or the control group has.",
+    ),
+    key(
+        "limits",
         "rate_addresses",
         Kind::Count(1, MANY, |s| &mut s.limits.rate_addresses),
         "Addresses whose request rate is remembered; the rest share one budget.",
@@ -203,7 +222,7 @@ pub(super) const KEYS: &[Key] = &[
         "limits",
         "rate_per_second",
         Kind::Count32(0, MANY_32, |s| &mut s.limits.rate_per_second),
-        "Requests per second and address. 0 is off.",
+        "Requests per second and address. 0 is off, which it is in dev mode unless set.",
     ),
     key(
         "limits",
@@ -310,9 +329,13 @@ impl Key {
                 *field(settings) = usize::try_from(whole(value, *min, *max)?).ok()?;
             }
             Kind::Count32(min, max, field) => *field(settings) = whole(value, *min, *max)?,
+            Kind::Flag(field) => *field(settings) = value.parse().ok()?,
             Kind::Format(field) => *field(settings) = value.parse().ok()?,
             Kind::Millis(min, max, field) => {
                 *field(settings) = Duration::from_millis(whole(value, *min, *max)?);
+            }
+            Kind::OptionalCount(min, max, field) => {
+                *field(settings) = Some(whole(value, *min, *max)?);
             }
             Kind::OptionalPath(field) => *field(settings) = Some(path(value)?),
             Kind::Path(field) => *field(settings) = path(value)?,
@@ -334,8 +357,10 @@ impl Key {
             Kind::Address(field) => quoted(field(settings).to_string()),
             Kind::Count(_, _, field) | Kind::PowerOfTwo(_, _, field) => field(settings).to_string(),
             Kind::Count32(_, _, field) => field(settings).to_string(),
+            Kind::Flag(field) => field(settings).to_string(),
             Kind::Format(field) => quoted(field(settings).as_str().to_owned()),
             Kind::Millis(_, _, field) => field(settings).as_millis().to_string(),
+            Kind::OptionalCount(_, _, field) => field(settings).as_ref()?.to_string(),
             Kind::OptionalPath(field) => quoted(field(settings).as_ref()?.display().to_string()),
             Kind::Path(field) => quoted(field(settings).display().to_string()),
             Kind::Switch(field) => field(settings).as_ref()?.to_string(),
@@ -347,7 +372,9 @@ impl Key {
     pub(super) fn wanted(&self) -> String {
         match &self.kind {
             Kind::Address(_) => "an address and a port such as 127.0.0.1:6309".to_owned(),
-            Kind::Count(min, max, _) => format!("a whole number from {min} to {max}"),
+            Kind::Count(min, max, _) | Kind::OptionalCount(min, max, _) => {
+                format!("a whole number from {min} to {max}")
+            }
             Kind::Count32(min, max, _) => format!("a whole number from {min} to {max}"),
             Kind::Format(_) => "\"text\" or \"json\"".to_owned(),
             Kind::Millis(min, max, _) => {
@@ -355,7 +382,7 @@ impl Key {
             }
             Kind::OptionalPath(_) | Kind::Path(_) => "a path".to_owned(),
             Kind::PowerOfTwo(min, max, _) => format!("a power of two from {min} to {max}"),
-            Kind::Switch(_) => "true or false".to_owned(),
+            Kind::Flag(_) | Kind::Switch(_) => "true or false".to_owned(),
             Kind::Text(_) => "a text".to_owned(),
         }
     }

@@ -13,14 +13,20 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::admin::Status;
+use crate::metrics::{Outcome, Reloads};
+
+/// What is taken anew, and who hears of it.
+#[derive(Clone)]
+pub(super) struct Reloaded {
+    pub(super) authority: Authority,
+    pub(super) authority_reloads: Reloads,
+    pub(super) certificate: Certificate,
+    pub(super) certificate_reloads: Reloads,
+    pub(super) status: Arc<Status>,
+}
 
 /// Reloads for ever. Cancel-safe between two reloads.
-pub(super) async fn run(
-    authority: Authority,
-    certificate: Certificate,
-    status: Arc<Status>,
-    mut hangup: Signal,
-) {
+pub(super) async fn run(reloaded: Reloaded, mut hangup: Signal) {
     let mut ticks = interval(auth::POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -28,17 +34,11 @@ pub(super) async fn run(
             _ = ticks.tick() => false,
             _ = hangup.recv() => true,
         };
-        let (authority, certificate) = (authority.clone(), certificate.clone());
-        let status = status.clone();
+        let reloaded = reloaded.clone();
         let looked = spawn_blocking(move || {
-            let tokens = if asked {
-                authority.reload()
-            } else {
-                authority.poll()
-            };
-            tell(tokens, &authority);
+            reloaded.look_at_tokens(asked);
             if asked {
-                status.certificate(reload_certificate(&certificate));
+                reloaded.take_certificate();
             }
         });
         if looked.await.is_err() {
@@ -47,29 +47,46 @@ pub(super) async fn run(
     }
 }
 
-fn tell(tokens: Reload, authority: &Authority) {
-    match tokens {
-        Reload::Kept(problem) => {
-            tracing::error!("the tokens in force stay as they were: {problem}");
+impl Reloaded {
+    /// Looks at the tokens; somebody who `asked` is told of a problem again.
+    fn look_at_tokens(&self, asked: bool) {
+        let Self {
+            authority,
+            authority_reloads,
+            ..
+        } = self;
+        let looked = match asked {
+            true => authority.reload(),
+            false => authority.poll(),
+        };
+        match looked {
+            Reload::Kept(problem) => {
+                authority_reloads.count(Outcome::Kept);
+                tracing::error!("the tokens in force stay as they were: {problem}");
+            }
+            Reload::Taken => {
+                authority_reloads.count(Outcome::Taken);
+                tracing::info!(revision = authority.revision(), "took the tokens file");
+                super::banner::warn(authority);
+            }
+            Reload::Unchanged => {}
         }
-        Reload::Taken => {
-            tracing::info!(revision = authority.revision(), "took the tokens file");
-            super::banner::warn(authority);
-        }
-        Reload::Unchanged => {}
     }
-}
 
-/// The problem that keeps the new certificate from being used, if there is one.
-fn reload_certificate(certificate: &Certificate) -> Option<String> {
-    match certificate.reload() {
-        Ok(()) => {
-            tracing::info!("took the certificate");
-            None
-        }
-        Err(error) => {
-            tracing::error!("the certificate in force stays as it was: {error}");
-            Some(error.to_string())
-        }
+    fn take_certificate(&self) {
+        let problem = self.certificate.reload().err();
+        let outcome = match &problem {
+            None => {
+                tracing::info!("took the certificate");
+                Outcome::Taken
+            }
+            Some(error) => {
+                tracing::error!("the certificate in force stays as it was: {error}");
+                Outcome::Kept
+            }
+        };
+        self.certificate_reloads.count(outcome);
+        self.status
+            .certificate(problem.map(|error| error.to_string()));
     }
 }

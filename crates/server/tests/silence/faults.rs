@@ -1,10 +1,10 @@
 //! One test a fault.
 
-use client::{Notice, WatchError};
+use client::{Notice, WatchError, Which};
 use testkit::link::Link;
 use wire::{DocPath, DocumentScope, GapReason};
 
-use crate::world::{World, client_of, copy_tree, head};
+use crate::world::{World, client_of, copy_tree, head, until};
 
 // D48, D60, D61, P5: the ring covers what was missed, so nobody may be told a gap.
 #[tokio::test(flavor = "multi_thread")]
@@ -58,6 +58,70 @@ async fn drains_under_load_lose_nothing_untold() {
     world.settle(&[&follower], "/a.md").await;
     let report = world.checker.verify().unwrap();
     assert!(report.owed > 30 && report.gaps.is_empty(), "{report:?}");
+    world.server.assert_quiet(&[]);
+}
+
+// T19, P13: a second process takes the directory over, and a watcher goes on where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn take_overs_under_load_lose_nothing_untold() {
+    let mut world = World::open_to_all("");
+    let follower = world.follow("all", "/", &world.client()).await;
+    let writer = world.writer("/a.md", world.client());
+    for _ in 0..3 {
+        world.writes(10).await;
+        let first = world.server.take_over();
+        assert_eq!(first.code(), Some(0), "{}", world.server.log());
+    }
+    world.writes(10).await;
+    writer.stop().await;
+    world.settle(&[&follower], "/a.md").await;
+    let report = world.checker.verify().unwrap();
+    assert!(report.owed > 30 && report.gaps.is_empty(), "{report:?}");
+    world.server.assert_quiet(&[]);
+}
+
+// T18, D75: new tokens and new certificates are taken beside the work; nobody has to come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn reloads_under_load_drop_no_watch() {
+    const WATCHES: usize = 50;
+    const RELOADS: usize = 20;
+
+    let world = World::closed("");
+    let token = world.token(&["add", "--publish", "/**"]).await;
+    let readers = [world.client(), world.client()];
+    let mut followers = Vec::new();
+    for number in 0..WATCHES {
+        let reader = &readers[number % readers.len()];
+        followers.push(world.follow(&format!("watch {number}"), "/", reader).await);
+    }
+    let author = world.client_with(&token);
+    let writer = world.writer("/a.md", author.clone());
+    world.writes(5).await;
+    let handshakes = world.metric("tidings_mark_handshakes_total");
+    for number in 0..RELOADS {
+        world.replace_certificate();
+        let label = format!("reader-{number}");
+        world
+            .token(&["add", "--publish", "/elsewhere/**", "--label", &label])
+            .await;
+        let taken = "tidings_certificate_reloads_total{outcome=\"taken\"}";
+        until("the certificate to be taken", || {
+            world.metric(taken) > number as u64
+        })
+        .await;
+        world.writes(3).await;
+    }
+    writer.stop().await;
+    let followers: Vec<_> = followers.iter().collect();
+    world.settle_with(&author, &followers, "/a.md").await;
+    let report = world.checker.verify().unwrap();
+    assert!(report.owed > WATCHES * RELOADS * 3, "{report:?}");
+    assert!(report.gaps.is_empty(), "{report:?}");
+    assert_eq!(world.metric("tidings_mark_handshakes_total"), handshakes);
+    assert_eq!(world.metric("tidings_mark_watches "), WATCHES as u64);
+    // Whoever comes next is shown the last certificate.
+    let path = DocPath::parse("/a.md").unwrap();
+    world.client().fetch(&path, Which::Current).await.unwrap();
     world.server.assert_quiet(&[]);
 }
 

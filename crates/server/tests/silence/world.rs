@@ -88,6 +88,23 @@ impl World {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// The value of the metric whose line begins with `series`.
+    pub(crate) fn metric(&self, series: &str) -> u64 {
+        let (_, text) = self.server.admin_get("/metrics").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        let value = line.unwrap_or_else(|| panic!("no {series} in:\n{text}"));
+        value.trim().parse().unwrap()
+    }
+
+    /// Puts another certificate and its key in the place of the server's own.
+    pub(crate) fn replace_certificate(&self) {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let private = self.dir.path().join("data/.tidings");
+        std::fs::write(private.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        std::fs::write(private.join("cert.pem"), made.cert.pem()).unwrap();
+    }
+
     /// Writes to one document of its own until it is stopped.
     pub(crate) fn writer(&self, path: &str, client: Client) -> Writer {
         let stop = Arc::new(AtomicBool::new(false));
