@@ -14,6 +14,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 use crate::fault::Fault;
 use crate::held::Holder;
@@ -109,6 +110,26 @@ impl From<Response<Body>> for Answer {
 impl From<Fault> for Answer {
     fn from(fault: Fault) -> Self {
         Self::Reply(refusal(&fault))
+    }
+}
+
+/// A body of pieces that somebody sends. It ends when the sender is dropped.
+pub(crate) fn arriving(pieces: mpsc::Receiver<Bytes>) -> Body {
+    Arriving(pieces).boxed_unsync()
+}
+
+struct Arriving(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for Arriving {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(cx);
+        piece.map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::idempotency::Keys;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::origin::Origins;
+use crate::status::{self, Began};
 use crate::who::WebTokens;
 
 /// What everything that is held follows.
@@ -41,6 +42,7 @@ pub(crate) struct Face {
     /// Bytes of answers that may wait for their readers.
     pub(crate) answers: Arc<Semaphore>,
     pub(crate) authority: Authority,
+    pub(crate) began: Began,
     /// Connections: what a drain waits for at its end.
     pub(crate) connections: TaskTracker,
     /// Streams that are held, whichever way: what a drain waits for before its end.
@@ -57,6 +59,8 @@ pub(crate) struct Face {
     pub(crate) stopping: CancellationToken,
     pub(crate) store: FileStore,
     pub(crate) uploads: Arc<Semaphore>,
+    /// Places of those who look at the status.
+    pub(crate) viewers: Arc<Semaphore>,
     pub(crate) web_tokens: Option<WebTokens>,
     rates: Mutex<Buckets>,
     tickets: AtomicU64,
@@ -87,6 +91,7 @@ impl Face {
         let face = Arc::new(Self {
             admission: Admission::new(limits.bounds(), now),
             answers: Arc::new(Semaphore::new(limits.answer_bytes)),
+            began: Began(now),
             connections: TaskTracker::new(),
             held: TaskTracker::new(),
             keys,
@@ -99,6 +104,7 @@ impl Face {
             store,
             tickets: AtomicU64::new(0),
             uploads: Arc::new(Semaphore::new(limits.uploads)),
+            viewers: Arc::new(Semaphore::new(status::VIEWERS_MAX)),
             web_tokens,
             authority,
             limits,

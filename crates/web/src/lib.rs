@@ -25,6 +25,7 @@ mod route;
 mod router;
 mod routes;
 mod server;
+mod status;
 mod upload;
 mod who;
 mod whoami;

@@ -1,5 +1,8 @@
 //! What the web faces count, under names that begin with `tidings_web_`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -31,6 +34,8 @@ pub(crate) struct Metrics {
     pub(crate) replayed: Counter,
     requests: Family<Answered, Counter>,
     refusals: Family<Refused, Counter>,
+    /// The sum of `requests`, for the status page.
+    total: Arc<AtomicU64>,
 }
 
 impl Metrics {
@@ -68,13 +73,20 @@ impl Metrics {
             ),
             requests: add(web, "requests", "Requests by route and status"),
             refusals,
+            total: Arc::default(),
         }
     }
 
     /// Counts an answer of `route`, the operation's name or `none`.
     pub(crate) fn answered(&self, route: &'static str, status: u16) {
+        self.total.fetch_add(1, Ordering::Relaxed);
         let answered = Answered { route, status };
         self.requests.get_or_create(&answered).inc();
+    }
+
+    /// All answers so far.
+    pub(crate) fn requests_total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
     }
 
     /// Counts a refusal.

@@ -1,10 +1,15 @@
 //! The one table of routes.
 
 use crate::route::Route;
-use crate::{documents, openapi, whoami};
+use crate::{documents, openapi, status, whoami};
 
 /// The rows by the noun they are about.
-const TABLES: &[&[Route]] = &[documents::ROUTES, openapi::ROUTES, whoami::ROUTES];
+const TABLES: &[&[Route]] = &[
+    documents::ROUTES,
+    openapi::ROUTES,
+    status::ROUTES,
+    whoami::ROUTES,
+];
 
 /// Every row.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {

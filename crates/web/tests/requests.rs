@@ -378,3 +378,26 @@ async fn a_drain_ends_idle_connections_and_finishes_what_is_under_way() {
     assert!(read_all(&mut busy).await.starts_with(b"HTTP/1.1 201"));
     world.stop().await;
 }
+
+// T22
+#[tokio::test]
+async fn a_reader_that_takes_nothing_loses_its_connection() {
+    let short = Limits {
+        write_stall: Duration::from_millis(100),
+        ..limits()
+    };
+    let world = World::with(short, Origins::default()).await;
+    let body = vec![b'x'; 1 << 20];
+    assert_eq!(world.ask("PUT", TEA, &[], &body).await.status, 201);
+    let mut stalled = within(TcpStream::connect(world.addr)).await.unwrap();
+    let get = format!("GET {TEA} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    // More than the kernel's buffers hold on both sides.
+    stalled.write_all(get.repeat(64).as_bytes()).await.unwrap();
+    let gone = async {
+        while !world.metrics().contains("tidings_web_connections 0") {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(gone).await;
+    world.stop().await;
+}

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use auth::{Authority, Files};
 use documents::FileStore;
+use gate::Certificate;
 use prometheus_client::registry::Registry;
 use storage::Disk;
 use tempfile::TempDir;
@@ -70,7 +71,7 @@ impl World {
     /// The same with these bounds and pages from elsewhere.
     pub async fn with(limits: Limits, origins: Origins) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self::start(dir, Authority::dev(), limits, origins).await
+        Self::start(dir, Authority::dev(), limits, origins, None).await
     }
 
     /// A world with these tokens.
@@ -83,15 +84,22 @@ impl World {
             closed: dir.path().join("closed.toml"),
         });
         let origins = Origins::parse(["https://app.example"]).unwrap();
-        Self::start(dir, authority.unwrap(), limits(), origins).await
+        Self::start(dir, authority.unwrap(), limits(), origins, None).await
     }
 
-    async fn start(dir: TempDir, authority: Authority, limits: Limits, origins: Origins) -> Self {
+    /// A world in `dir`.
+    pub async fn start(
+        dir: TempDir,
+        authority: Authority,
+        limits: Limits,
+        origins: Origins,
+        certificate: Option<Certificate>,
+    ) -> Self {
         let config = documents::Config::default();
         let store = FileStore::open(dir.path(), config, &mut |_| {}).unwrap();
         let config = Config {
             addr: ([127, 0, 0, 1], 0).into(),
-            certificate: None,
+            certificate,
             limits,
             origins,
             storage: Arc::new(Disk::open(dir.path()).unwrap()),
@@ -123,7 +131,7 @@ impl World {
     /// Leaves, and opens the same directory afresh.
     pub async fn restart(self) -> Self {
         let (dir, authority) = (self.stop().await, Authority::dev());
-        Self::start(dir, authority, limits(), Origins::default()).await
+        Self::start(dir, authority, limits(), Origins::default(), None).await
     }
 
     /// Leaves, and gives the directory.
