@@ -62,6 +62,11 @@ impl Window {
     }
 }
 
+/// The part of `over` that falls to `ticket`: any run of tickets is spread evenly over the whole.
+pub fn spread(ticket: u64, over: Duration) -> Duration {
+    over.mul_f64(place(ticket))
+}
+
 /// The place of `ticket` in a window of length 1.
 fn place(ticket: u64) -> f64 {
     const FRACTION_BITS: u32 = 53;

@@ -47,6 +47,11 @@ impl Bucket {
         taken
     }
 
+    /// Puts back a token that was taken and not used.
+    pub fn give_back(&mut self, rate: Rate) {
+        self.tokens = (self.tokens + 1.0).min(f64::from(rate.burst));
+    }
+
     fn fill(&mut self, rate: Rate, now: Instant) {
         let gained = now.saturating_duration_since(self.filled).as_secs_f64();
         self.tokens = gained

@@ -19,6 +19,7 @@ use crate::fault::{Code, Fault};
 use crate::limits::Limit;
 use crate::query::Query;
 use crate::route::Route;
+use crate::stream::Admitted;
 use crate::who::Who;
 
 /// How soon a client that met a full server may try again.
@@ -40,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) route: &'static Route,
     pub(crate) peer: Peer,
     pub(crate) who: Who,
+    /// The place of a stream, on routes that hold one.
+    pub(crate) admitted: Option<Admitted>,
     pub(crate) head: Parts,
     pub(crate) body: Incoming,
     /// The path, decoded.

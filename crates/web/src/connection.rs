@@ -127,14 +127,14 @@ fn http1(face: &Face) -> http1::Builder {
     builder
 }
 
+/// An answer in time.
+type Serving = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// What answers the requests of one connection.
 fn service(
     client: &Client,
     link: &Arc<Link>,
-) -> impl Fn(
-    Request<Incoming>,
-) -> Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>
-+ Clone
-+ use<> {
+) -> impl Fn(Request<Incoming>) -> Serving + Clone + use<> {
     let (face, peer, link) = (client.face.clone(), client.peer, link.clone());
     move |request| {
         let serving = router::serve(face.clone(), peer, link.clone(), request);

@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::origin::Origins;
 use crate::status::{self, Began};
+use crate::stream::{Feeds, StreamConfig, Streams};
 use crate::who::WebTokens;
 
 /// What everything that is held follows.
@@ -34,6 +35,7 @@ pub(crate) struct Sources {
     pub(crate) authority: Authority,
     pub(crate) keys: Keys,
     pub(crate) web_tokens: Option<WebTokens>,
+    pub(crate) streams: StreamConfig,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub(crate) struct Face {
     /// woken for whatever else that says.
     pub(crate) stopping: CancellationToken,
     pub(crate) store: FileStore,
+    pub(crate) streams: Streams,
     pub(crate) uploads: Arc<Semaphore>,
     /// Places of those who look at the status.
     pub(crate) viewers: Arc<Semaphore>,
@@ -79,6 +82,7 @@ impl Face {
             authority,
             keys,
             web_tokens,
+            streams,
         } = sources;
         let rate = Rate {
             per_second: limits.rate_per_second,
@@ -102,6 +106,7 @@ impl Face {
             signal: watch::Sender::new(start),
             stopping: CancellationToken::new(),
             store,
+            streams: Streams::new(streams, &limits.streams, now),
             tickets: AtomicU64::new(0),
             uploads: Arc::new(Semaphore::new(limits.uploads)),
             viewers: Arc::new(Semaphore::new(status::VIEWERS_MAX)),
@@ -122,6 +127,13 @@ impl Face {
                 face.signal.send_modify(|signal| signal.grants = grants);
             }
         });
+    }
+
+    /// The feeds that can be followed.
+    pub(crate) fn feeds(&self) -> Feeds<'_> {
+        Feeds {
+            documents: self.store.feed(),
+        }
     }
 
     /// Takes one of the requests that `network` may make now.

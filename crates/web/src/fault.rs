@@ -53,6 +53,9 @@ codes! {
     BadDocument "bad-document" UNPROCESSABLE_ENTITY
         "the document breaks the contract of a document"
         "change what the detail names";
+    BadFrame "bad-frame" BAD_REQUEST
+        "the frame can't be read"
+        "send one JSON object of the sync protocol; see docs/protocol/sync.md";
     BadHost "bad-host" BAD_REQUEST
         "the request does not name one host"
         "send one Host field";
@@ -68,6 +71,9 @@ codes! {
     BadRequest "bad-request" BAD_REQUEST
         "the request breaks the grammar of HTTP"
         "correct the client, or what changes its requests on the way";
+    BadScope "bad-scope" BAD_REQUEST
+        "the scope can't be watched"
+        "write it as `doc:/notes/` or `channel:room?id=42`";
     Busy "busy" SERVICE_UNAVAILABLE
         "the server works on as much as it may at once"
         "come back after the time in Retry-After";
@@ -92,6 +98,9 @@ codes! {
     HeadTooLarge "head-too-large" REQUEST_HEADER_FIELDS_TOO_LARGE
         "the head of the request has too many fields or bytes"
         "send fewer or shorter header fields";
+    HelloRequired "hello-required" BAD_REQUEST
+        "a socket says hello first"
+        "send {\"t\":\"hello\",\"v\":1} before anything else";
     IdempotencyKeyInProgress "idempotency-key-in-progress" CONFLICT
         "the first request with this Idempotency-Key still runs"
         "repeat the request when that one is done";
@@ -101,6 +110,9 @@ codes! {
     Internal "internal" INTERNAL_SERVER_ERROR
         "the server failed"
         "see the server's log";
+    ManyFeeds "many-feeds" BAD_REQUEST
+        "the scopes belong to different feeds, and one id can't say where all of them stand"
+        "open a stream for each, or use the socket, where each has its own position";
     MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED
         "this route does not take the method"
         "use a method that Allow lists";
@@ -117,6 +129,9 @@ codes! {
         "the server stopped while the first request with this key ran, and can't tell what became \
          of it"
         "look at the document, and use a fresh key if the write is still wanted";
+    PolicyUndecided "policy-undecided" SERVICE_UNAVAILABLE
+        "the policy of the channel could not decide"
+        "try again";
     RateLimited "rate-limited" TOO_MANY_REQUESTS
         "there are too many requests"
         "come back after the time in Retry-After";
@@ -126,24 +141,39 @@ codes! {
     StorageFull "storage-full" INSUFFICIENT_STORAGE
         "there is no room to store this"
         "ask the operator for room";
+    SubscriptionLimit "subscription-limit" TOO_MANY_REQUESTS
+        "there are as many subscriptions as there may be"
+        "unsubscribe from what is no longer needed";
+    SubscriptionTaken "subscription-taken" CONFLICT
+        "a subscription of this scope is being decided"
+        "wait for the answer to the first one";
     TooLarge "too-large" PAYLOAD_TOO_LARGE
         "the body is longer than the limit"
         "send less; the detail names the limit";
     Unauthorized "unauthorized" UNAUTHORIZED
         "this needs a token"
         "send Authorization: Bearer with a token that is in force";
+    UndeclaredEvent "undeclared-event" BAD_REQUEST
+        "the channel has no such event"
+        "add the event to the channel's events";
+    UnknownFrame "unknown-frame" BAD_REQUEST
+        "the kind of the frame is not known"
+        "see docs/protocol/sync.md for the kinds";
     UnknownParameter "unknown-parameter" BAD_REQUEST
         "a parameter is not known here"
         "leave it out; /v1/docs lists the parameters of each route";
+    UnknownVersion "unknown-version" BAD_REQUEST
+        "this version of the sync protocol is not spoken"
+        "speak version 1";
     Unready "unready" SERVICE_UNAVAILABLE
         "the server can't write any more until it is restarted"
         "tell the operator";
-    UriTooLong "uri-too-long" URI_TOO_LONG
-        "the target of the request is too long"
-        "ask for less at once";
     UpgradeRequired "upgrade-required" UPGRADE_REQUIRED
         "this path is for WebSocket"
         "open it with a WebSocket client";
+    UriTooLong "uri-too-long" URI_TOO_LONG
+        "the target of the request is too long"
+        "ask for less at once";
 }
 
 /// A refusal of one request.
@@ -155,7 +185,7 @@ pub(crate) struct Fault {
     /// When to come back.
     pub(crate) retry_after: Option<Duration>,
     /// Header fields of the answer beyond the usual ones, such as `Allow`.
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The longest detail. Whatever a client sent may stand in one, so it is cut.
@@ -163,15 +193,13 @@ const DETAIL_LEN_MAX: usize = 512;
 
 impl Fault {
     pub(crate) fn new(code: Code) -> Self {
-        let mut headers = HeaderMap::new();
-        if code == Code::Unauthorized {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
+        let bearer = || (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        let is_unknown = code == Code::Unauthorized;
         Self {
             code,
             detail: None,
             retry_after: None,
-            headers,
+            headers: is_unknown.then(bearer).into_iter().collect(),
         }
     }
 
@@ -192,7 +220,7 @@ impl Fault {
     }
 
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.headers.push((name, value));
         self
     }
 
@@ -214,7 +242,7 @@ impl Fault {
 
     /// The header fields of the answer, `Retry-After` among them.
     pub(crate) fn fields(&self) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers: HeaderMap = self.headers.iter().cloned().collect();
         if let Some(after) = self.retry_after {
             let seconds = after.as_millis().div_ceil(1_000).max(1);
             if let Ok(value) = HeaderValue::try_from(seconds.to_string()) {

@@ -7,10 +7,12 @@
 //! altogether (`held`), since then its only cost is its socket. [`Limits`] names every bound.
 
 mod answer;
+mod ask;
 mod call;
 mod connection;
 mod documents;
 mod face;
+mod fanout;
 mod fault;
 mod grammar;
 mod held;
@@ -25,7 +27,9 @@ mod route;
 mod router;
 mod routes;
 mod server;
+mod socket;
 mod status;
+mod stream;
 mod upload;
 mod who;
 mod whoami;
@@ -34,4 +38,5 @@ pub use idempotency::KeysError;
 pub use limits::{Limits, LimitsError};
 pub use origin::{Origins, OriginsError};
 pub use server::{BindError, Config, WebServer};
+pub use stream::{StreamConfig, StreamLimits};
 pub use who::WebTokens;

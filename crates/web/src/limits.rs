@@ -8,6 +8,8 @@ use std::time::Duration;
 use gate::{Bounds, Over};
 use thiserror::Error;
 
+use crate::stream::StreamLimits;
+
 /// The bounds of one web listener. `Default` is meant for production.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -49,6 +51,8 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// Requests that are worked on at once; beyond it a request waits until its deadline, then 503.
     pub requests: usize,
+    /// The bounds of what is held.
+    pub streams: StreamLimits,
     /// Requests that one HTTP/2 connection may have open, held streams among them.
     pub streams_per_connection: u32,
     /// Bodies beyond a few KiB that are read at once; more wait until their deadline, then 503.
@@ -77,6 +81,7 @@ impl Default for Limits {
             rate_per_second: 1_000,
             request_timeout: Duration::from_secs(10),
             requests: 256,
+            streams: StreamLimits::default(),
             streams_per_connection: 128,
             uploads: 64,
             write_stall: Duration::from_secs(10),
@@ -109,6 +114,7 @@ impl Limits {
     /// Refuses values that can't work, alone or together.
     pub fn check(&self) -> Result<(), LimitsError> {
         self.check_counts()?;
+        self.streams.check()?;
         let positive = [
             ("handshake_timeout", self.handshake_timeout),
             ("head_timeout", self.head_timeout),
@@ -167,6 +173,9 @@ pub enum LimitsError {
     /// The largest answer would never be sent.
     #[error("answer_bytes must be at least 4 MiB, the longest answer")]
     AnswerBytes,
+    /// Sockets would be idle before they could answer a heartbeat, or end before they heard one.
+    #[error("heartbeat must be at most half of idle_timeout, and shorter than lifetime")]
+    Heartbeat,
     /// Fewer bytes than HTTP/1 reads at once.
     #[error("head_bytes must be at least 8 KiB")]
     HeadBytes,
@@ -186,14 +195,19 @@ pub(crate) enum Limit {
     Connections,
     ConnectionsPerAddress,
     Draining,
+    Frames,
     HandshakeTimeout,
     Handshakes,
     HeadFields,
     IdempotencyKeys,
+    Outbox,
     Rate,
     RequestTimeout,
     Requests,
+    StreamAccepts,
+    Streams,
     Uploads,
+    WatchesPerSocket,
 }
 
 impl Limit {
@@ -222,14 +236,19 @@ impl Limit {
             Self::Connections => "connections",
             Self::ConnectionsPerAddress => "connections_per_address",
             Self::Draining => "draining",
+            Self::Frames => "frames_per_second",
             Self::HandshakeTimeout => "handshake_timeout",
             Self::Handshakes => "handshakes",
             Self::HeadFields => "head_fields",
             Self::IdempotencyKeys => "idempotency_keys",
+            Self::Outbox => "outbox_bytes",
             Self::Rate => "rate_per_second",
             Self::RequestTimeout => "request_timeout",
             Self::Requests => "requests",
+            Self::StreamAccepts => "accepts_per_second",
+            Self::Streams => "streams",
             Self::Uploads => "uploads",
+            Self::WatchesPerSocket => "watches_per_socket",
         }
     }
 }

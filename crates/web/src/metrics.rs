@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::limits::Limit;
+use crate::stream::StreamMetrics;
 
 /// A request by its route and the status of its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,6 +33,7 @@ pub(crate) struct Metrics {
     pub(crate) foreign: Counter,
     pub(crate) malformed: Counter,
     pub(crate) replayed: Counter,
+    pub(crate) streams: StreamMetrics,
     requests: Family<Answered, Counter>,
     refusals: Family<Refused, Counter>,
     /// The sum of `requests`, for the status page.
@@ -41,6 +43,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Makes the counters known to `registry`.
     pub(crate) fn register(registry: &mut Registry) -> Self {
+        let streams = StreamMetrics::register(registry);
         let web = registry.sub_registry_with_prefix("tidings_web");
         let refusals: Family<Refused, Counter> =
             add(web, "refusals", "Refusals by the limit that was met");
@@ -71,6 +74,7 @@ impl Metrics {
                 "replayed",
                 "Writes answered from their idempotency key",
             ),
+            streams,
             requests: add(web, "requests", "Requests by route and status"),
             refusals,
             total: Arc::default(),

@@ -7,13 +7,19 @@ use std::fmt;
 use std::pin::Pin;
 
 use hyper::Method;
+use hyper::http::request::Parts;
 
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::face::Face;
 use crate::fault::{Code, Fault};
+use crate::stream::Admitted;
 
 /// What a handler gives back in time.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+
+/// Whether a stream may begin at all, and its place.
+pub(crate) type Admit = fn(&Face, &Parts) -> Result<Option<Admitted>, Fault>;
 
 /// A row of the table.
 pub(crate) struct Route {
@@ -32,6 +38,8 @@ pub(crate) struct Route {
     pub(crate) answers: &'static [Reply],
     /// Refusals beyond those that every route has.
     pub(crate) errors: &'static [Code],
+    /// Asked before it is looked at who calls; for routes that hold a stream.
+    pub(crate) admit: Option<Admit>,
     pub(crate) handler: fn(Call) -> Answering,
 }
 
@@ -161,6 +169,7 @@ pub(crate) const BLANK: Route = Route {
     body: None,
     answers: &[],
     errors: &[],
+    admit: None,
     handler: |_| Box::pin(async { Err(Code::NotFound.into()) }),
 };
 

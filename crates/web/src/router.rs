@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -22,6 +22,7 @@ use crate::origin;
 use crate::query::{self, Query};
 use crate::route::Route;
 use crate::routes;
+use crate::stream;
 use crate::who::Who;
 
 /// The name under which answers without a route are counted.
@@ -38,6 +39,7 @@ pub(crate) async fn serve(
     common.insert(answer::NOSNIFF.0, answer::NOSNIFF.1);
     let mut counted = NO_ROUTE;
     let (head, body) = request.into_parts();
+    let accept = head.headers.get(ACCEPT).cloned();
     let answered = answer(face.clone(), peer, head, body, &common, &mut counted).await;
     match answered {
         Ok(Answer::Hold(holder)) => {
@@ -51,7 +53,8 @@ pub(crate) async fn serve(
             reply
         }
         Err(fault) => {
-            let mut reply = answer::refusal(&fault);
+            let late = stream::late(&face, accept.as_ref(), &fault);
+            let mut reply = late.unwrap_or_else(|| answer::refusal(&fault));
             add_missing(reply.headers_mut(), common);
             face.metrics.answered(counted, reply.status().as_u16());
             reply
@@ -92,8 +95,14 @@ async fn answer(
         face.metrics.refused(Limit::Rate);
         return Err(Fault::new(Code::RateLimited).retry_after(RETRY_SOON));
     }
-    let who = Who::of_headers(&face, &head.headers)?;
+    // Before it is looked at who asks, so that a flood of strangers is cheap (T26).
+    let admitted = match route.admit {
+        Some(admit) => admit(&face, &head)?,
+        None => None,
+    };
+    let who = caller(&face, route, &head.headers, &query)?;
     let call = Call {
+        admitted,
         route,
         params: params.clone(),
         face,
@@ -105,6 +114,19 @@ async fn answer(
         query,
     };
     (route.handler)(call).await
+}
+
+/// Who calls, by a header or, where a stream can't have one and it is allowed, by the query.
+fn caller(face: &Face, route: &Route, headers: &HeaderMap, query: &Query) -> Result<Who, Fault> {
+    let in_query = query.one("token")?.filter(|_| route.admit.is_some());
+    match in_query {
+        Some(_) if !face.streams.query_tokens => Err(Fault::detailed(
+            Code::BadParameter,
+            "`token` is not taken here; it would stand in logs",
+        )),
+        Some(token) => Who::identify(face, Some(token)),
+        None => Who::of_headers(face, headers),
+    }
 }
 
 /// What is refused whatever it asks for.

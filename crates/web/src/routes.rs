@@ -1,13 +1,15 @@
 //! The one table of routes.
 
 use crate::route::Route;
-use crate::{documents, openapi, status, whoami};
+use crate::{documents, openapi, socket, status, stream, whoami};
 
 /// The rows by the noun they are about.
 const TABLES: &[&[Route]] = &[
     documents::ROUTES,
     openapi::ROUTES,
+    socket::ROUTES,
     status::ROUTES,
+    stream::ROUTES,
     whoami::ROUTES,
 ];
 

@@ -31,10 +31,12 @@ use tracing::{debug, info, warn};
 use crate::call::Peer;
 use crate::connection::{self, Client, Place};
 use crate::face::{Face, Sources};
+use crate::fanout::Fanout;
 use crate::idempotency::{Keys, KeysError};
 use crate::limits::{Limit, Limits, LimitsError};
 use crate::metrics::Metrics;
 use crate::origin::Origins;
+use crate::stream::StreamConfig;
 use crate::who::WebTokens;
 
 /// Dials that wait in the kernel. A herd that comes back fills it faster than it is emptied; the
@@ -62,6 +64,8 @@ pub struct Config {
     pub storage: Arc<dyn Storage>,
     /// How JSON web tokens are checked; without it only capability tokens are known.
     pub web_tokens: Option<WebTokens>,
+    /// What streams and sockets draw on.
+    pub streams: StreamConfig,
 }
 
 /// A bound listener that serves once [`run`](Self::run) is called.
@@ -110,6 +114,7 @@ impl WebServer {
                 authority,
                 keys,
                 web_tokens: config.web_tokens,
+                streams: config.streams,
             },
             metrics,
             now,
@@ -137,11 +142,22 @@ impl WebServer {
             .map_or(Ok(()), Certificate::reload)
     }
 
+    /// Says which build of the application is current; sockets that said another are told.
+    pub fn set_build(&self, build: Option<&str>) {
+        let build = build.map(Arc::from);
+        self.face.streams.build.send_if_modified(|current| {
+            let is_other = *current != build;
+            *current = build;
+            is_other
+        });
+    }
+
     /// Serves until `leave` is cancelled, then drains and returns.
     ///
     /// Not cancel-safe: dropping the future closes nothing in order. A drain takes at most the
     /// closing window, the stall limit and the drain timeout of [`Limits`] together.
     pub async fn run(&self, leave: CancellationToken) {
+        Fanout::start(&self.face);
         let accepting = self.accept();
         tokio::pin!(accepting);
         tokio::select! {

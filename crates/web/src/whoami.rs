@@ -28,7 +28,7 @@ fn whoami(call: &Call) -> Answer {
     let grants = call.face.authority.current();
     let allowed = grants.allowed(&call.who.caller, call.face.now());
     let token_expires = allowed.and_then(|allowed| allowed.expires);
-    let expires = token_expires.or(call.who.claims.expires());
+    let expires = token_expires.or_else(|| call.who.claims.expires());
     let who = json!({
         "anonymous": call.who.caller.is_anonymous() && call.who.claims.is_anonymous(),
         "dev": grants.is_dev(),

@@ -64,6 +64,9 @@ pub enum NoticeRecord<'a> {
         /// Why.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<GapReason>,
+        /// Wait so long before reading what was missed, since others read too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        delay_ms: Option<u64>,
         /// The scope that missed something, where several are told on one stream.
         #[serde(skip_serializing_if = "Option::is_none")]
         scope: Option<&'a str>,
@@ -157,6 +160,7 @@ mod tests {
         let gap = NoticeRecord::Gap {
             cursor: Some(&cursor),
             reason: Some(GapReason::TooOld),
+            delay_ms: None,
             scope: None,
         };
         gap.encode_into(&mut out);

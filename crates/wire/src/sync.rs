@@ -12,8 +12,8 @@ mod server;
 mod shape;
 
 pub use client::{ClientFrame, FrameError};
-pub use server::{Ack, ErrorFrame, Gap, Hello, Member, Presence, PresenceKind, Reconnect};
-pub use server::{beat, changes, event, events, update_available};
+pub use server::{Ack, ErrorFrame, Gap, Hello, Member, PresenceKind, Reconnect};
+pub use server::{beat, changes, event, events, presence, update_available};
 
 /// The version that is spoken.
 pub const VERSION: u64 = 1;

@@ -184,7 +184,7 @@ mod tests {
         let gzip = a.replace("\"", "").replace("sha256", "\"sha256") + "-gzip\"";
         let bare = a.trim_matches('"').to_owned();
         for (value, cause) in [
-            (b.clone(), "version 3"),
+            (b, "version 3"),
             (format!("W/{a}"), "weak"),
             (gzip, "not the content hash"),
             (bare, "not the content hash"),

@@ -10,29 +10,29 @@ use super::slab::Key;
 
 /// Whose alarm it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Whose {
+pub(crate) enum Whose {
     Cohort(Key),
     Line(Key),
 }
 
 /// The alarms of one worker.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
+pub(crate) struct Schedule {
     due: BTreeSet<(Instant, Whose)>,
 }
 
 /// The time under which something stands in the schedule.
 #[derive(Debug, Default)]
-pub(super) struct Alarm(Option<Instant>);
+pub(crate) struct Alarm(Option<Instant>);
 
 impl Schedule {
     /// The earliest alarm.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Takes out the next alarm that is due at `now`. Its owner must set it again.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<Whose> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Whose> {
         let (at, whose) = *self.due.first()?;
         (at <= now).then(|| {
             self.due.pop_first();
@@ -41,7 +41,7 @@ impl Schedule {
     }
 
     /// Has `whose` looked at at `at` or earlier.
-    pub(super) fn set(&mut self, whose: Whose, alarm: &mut Alarm, at: Instant) {
+    pub(crate) fn set(&mut self, whose: Whose, alarm: &mut Alarm, at: Instant) {
         match alarm.0 {
             Some(set) if set <= at => return,
             Some(set) => _ = self.due.remove(&(set, whose)),
@@ -52,7 +52,7 @@ impl Schedule {
     }
 
     /// Forgets the alarm of `whose`, which was popped or is gone.
-    pub(super) fn clear(&mut self, whose: Whose, alarm: &mut Alarm) {
+    pub(crate) fn clear(&mut self, whose: Whose, alarm: &mut Alarm) {
         if let Some(set) = alarm.0.take() {
             self.due.remove(&(set, whose));
         }

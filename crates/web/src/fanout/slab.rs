@@ -7,14 +7,14 @@ use std::ops::{Index, IndexMut};
 
 /// Names a thing in its slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(crate) struct Key {
     place: u32,
     /// How often the place was given away before.
     turn: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     places: Vec<Place<T>>,
     free: Vec<u32>,
 }
@@ -26,19 +26,19 @@ struct Place<T> {
 }
 
 impl<T> Slab<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             places: Vec::new(),
             free: Vec::new(),
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
     /// Takes in what `make` makes of its key.
-    pub(super) fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Key {
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Key {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 turn: 0,
@@ -55,7 +55,7 @@ impl<T> Slab<T> {
         key
     }
 
-    pub(super) fn remove(&mut self, key: Key) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
         let slot = self.places.get_mut(key.place as usize)?;
         if slot.turn != key.turn {
             return None;
@@ -66,18 +66,18 @@ impl<T> Slab<T> {
         Some(held)
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<&T> {
+    pub(crate) fn get(&self, key: Key) -> Option<&T> {
         let slot = self.places.get(key.place as usize)?;
         slot.held.as_ref().filter(|_| slot.turn == key.turn)
     }
 
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.places.get_mut(key.place as usize)?;
         slot.held.as_mut().filter(|_| slot.turn == key.turn)
     }
 
     /// The keys of all that are there.
-    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let occupied = self.places.iter().zip(0_u32..);
         occupied
             .filter(|(slot, _)| slot.held.is_some())

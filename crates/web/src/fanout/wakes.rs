@@ -11,7 +11,7 @@ use super::slab::Key;
 
 /// Collects the wakes of a worker's sockets.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
+pub(crate) struct Wakes {
     queue: Mutex<Queue>,
 }
 
@@ -31,14 +31,14 @@ struct SocketWake {
 
 /// What a socket is polled with.
 #[derive(Debug)]
-pub(super) struct SocketWaker {
+pub(crate) struct SocketWaker {
     wake: Arc<SocketWake>,
     waker: Waker,
 }
 
 impl Wakes {
     /// A waker for the socket `key`.
-    pub(super) fn waker(self: &Arc<Self>, key: Key) -> SocketWaker {
+    pub(crate) fn waker(self: &Arc<Self>, key: Key) -> SocketWaker {
         let wake = Arc::new(SocketWake {
             key,
             is_queued: AtomicBool::new(false),
@@ -51,7 +51,7 @@ impl Wakes {
     }
 
     /// Moves the woken sockets to `into`; ready when there are any.
-    pub(super) fn poll_into(&self, into: &mut Vec<Key>, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_into(&self, into: &mut Vec<Key>, cx: &mut Context<'_>) -> Poll<()> {
         let mut queue = self.queue();
         if !queue.ready.is_empty() {
             into.append(&mut queue.ready);
@@ -90,12 +90,12 @@ impl Wake for SocketWake {
 
 impl SocketWaker {
     /// The context to poll the socket with. Wakes from here on are told again.
-    pub(super) fn context(&self) -> Context<'_> {
+    pub(crate) fn context(&self) -> Context<'_> {
         Context::from_waker(&self.waker)
     }
 
     /// Lets the next wake be told. Called before the socket is polled for what this wake meant.
-    pub(super) fn rearm(&self) {
+    pub(crate) fn rearm(&self) {
         self.wake.is_queued.store(false, Ordering::Release);
     }
 }

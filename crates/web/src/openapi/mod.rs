@@ -120,6 +120,9 @@ fn operation(route: &Route) -> Value {
         "parameters": parameters,
         "responses": responses(route),
     });
+    if route.open_query {
+        operation["x-open-query"] = true.into();
+    }
     if let Some(body) = &route.body {
         operation["requestBody"] = json!({ "content": content(std::slice::from_ref(body)) });
     }

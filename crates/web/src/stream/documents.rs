@@ -10,14 +10,14 @@
 
 use std::sync::Arc;
 
-use auth::{Denied, Grants, WatchRight};
+use auth::{Denied, WatchRight};
 use bytes::Bytes;
 use documents::{Change, Op};
 use feed::{Encoding, Feed, Next, Outlet, Refused, Slot, Subscription, Token};
-use jiff::Timestamp;
 use wire::{ChangeRecord, Cursor, DocumentScope, GapReason};
 
 use super::batch::{Batch, Item, Kind};
+use super::plan::Since;
 use super::reader::{Left, Mode, Rights, SCOPES_MAX};
 
 /// Changes that are looked at in one go although they may not be told.
@@ -236,6 +236,29 @@ impl Part {
     }
 }
 
+/// Begins where `since` says, as far as that can be had: gives the position that it begins at, and
+/// why it is not the one that was asked for.
+pub(super) fn begin(
+    feed: &Feed<Change>,
+    rights: &[WatchRight],
+    since: &Since,
+    outlet: &Arc<Outlet>,
+) -> (Documents, Cursor, Option<GapReason>) {
+    let missed = match since {
+        Since::Head => None,
+        Since::Malformed => Some(GapReason::Malformed),
+        Since::After(cursor) => {
+            match Documents::open(feed, rights.iter().cloned(), Some(cursor), outlet) {
+                Ok(documents) => return (documents, cursor.clone(), None),
+                Err(refused) => Some(refused.reason),
+            }
+        }
+    };
+    let documents = Documents::open_at_head(feed, rights, outlet);
+    let position = documents.position();
+    (documents, position, missed)
+}
+
 const fn word(op: Op) -> &'static str {
     match op {
         Op::Append => wire::Op::Append.as_str(),
@@ -275,6 +298,7 @@ fn feed_scope(scope: &DocumentScope) -> feed::Scope {
 mod tests {
     use auth::{Authority, Caller};
     use feed::RING_LEN;
+    use jiff::Timestamp;
     use wire::{ContentHash, Epoch, Scope, Seq};
 
     use super::*;

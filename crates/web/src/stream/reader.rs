@@ -52,7 +52,6 @@ pub(crate) enum Mode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feeds<'a> {
     pub(crate) documents: &'a Feed<Change>,
-    pub(crate) channels: Option<&'a Hub>,
 }
 
 /// A place in a feed.

@@ -39,8 +39,10 @@ pub(crate) struct Farewell {
 pub(crate) struct Miss<'a> {
     pub(crate) reason: GapReason,
     pub(crate) cursor: Option<&'a Cursor>,
-    /// Where the state can be read, and how long to wait before that.
-    pub(crate) catch_up: Option<(&'a str, Duration)>,
+    /// How long to wait before the state is read.
+    pub(crate) delay: Duration,
+    /// Where it can be read, if there is such a place.
+    pub(crate) catch_up: Option<&'a str>,
 }
 
 impl Voice {
@@ -83,14 +85,14 @@ impl Voice {
     /// Appends that something was missed.
     pub(crate) fn gap(self, scopes: &Scopes, miss: &Miss<'_>, out: &mut Vec<u8>) {
         let scope = &scopes[0];
+        let delay = Some(millis(miss.delay)).filter(|delay| *delay > 0);
         if self == Self::Socket {
-            let (catch_up, delay) = miss.catch_up.unzip();
             let gap = sync::Gap {
                 scope,
                 reason: miss.reason,
                 cursor: miss.cursor,
-                delay_ms: delay.map(millis),
-                catch_up,
+                delay_ms: delay,
+                catch_up: miss.catch_up,
             };
             let mut json = Vec::new();
             gap.encode_into(&mut json);
@@ -99,6 +101,7 @@ impl Voice {
         let gap = NoticeRecord::Gap {
             cursor: miss.cursor,
             reason: Some(miss.reason),
+            delay_ms: delay,
             // Where there are several, all of them missed something.
             scope: (scopes.len() == 1).then_some(&**scope),
         };
@@ -244,7 +247,11 @@ mod tests {
         let first = r#"{"t":"events","scope":"doc:/","cursor":"e:1","events":[{"n":1}]}"#;
         let second = r#"{"t":"presence","n":2,"scope":"doc:/"}"#;
         let third = r#"{"t":"events","scope":"doc:/","cursor":"e:9","events":[{"n":3},{"n":4}]}"#;
-        let at = |text| frames.find(text).unwrap_or_else(|| panic!("{text} in {frames}"));
+        let at = |text| {
+            frames
+                .find(text)
+                .unwrap_or_else(|| panic!("{text} in {frames}"))
+        };
         assert!(at(first) < at(second) && at(second) < at(third));
     }
 }

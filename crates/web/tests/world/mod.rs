@@ -4,9 +4,10 @@
 //! reaches.
 
 #![allow(
+    clippy::unwrap_used,
     dead_code,
     unreachable_pub,
-    reason = "each test file uses a part of it"
+    reason = "each test file uses a part of it, and a panic is its failure report"
 )]
 
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use web::{Config, Limits, Origins, WebServer};
+use web::{Config, Limits, Origins, StreamConfig, WebServer};
 
 /// Only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -95,6 +96,26 @@ impl World {
         origins: Origins,
         certificate: Option<Certificate>,
     ) -> Self {
+        let streams = StreamConfig::default();
+        Self::stream(dir, authority, limits, origins, certificate, streams).await
+    }
+
+    /// A world in which everyone may do everything, with these channels.
+    pub async fn with_streams(limits: Limits, streams: StreamConfig) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (authority, origins) = (Authority::dev(), Origins::default());
+        Self::stream(dir, authority, limits, origins, None, streams).await
+    }
+
+    /// A world in `dir` whose streams draw on `streams`.
+    pub async fn stream(
+        dir: TempDir,
+        authority: Authority,
+        limits: Limits,
+        origins: Origins,
+        certificate: Option<Certificate>,
+        streams: StreamConfig,
+    ) -> Self {
         let config = documents::Config::default();
         let store = FileStore::open(dir.path(), config, &mut |_| {}).unwrap();
         let config = Config {
@@ -104,6 +125,7 @@ impl World {
             origins,
             storage: Arc::new(Disk::open(dir.path()).unwrap()),
             web_tokens: None,
+            streams,
         };
         let mut registry = Registry::default();
         let server =

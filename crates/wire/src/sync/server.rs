@@ -98,20 +98,6 @@ pub struct ErrorFrame<'a> {
     pub ended: Option<bool>,
 }
 
-/// Who is there, or what changed of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Presence<'a> {
-    /// The channel.
-    pub scope: &'a str,
-    /// Whether this is all or a change.
-    pub kind: PresenceKind,
-    /// The members that it is about.
-    pub members: &'a [Member<'a>],
-    /// How many there are, in a `sync` that may not name all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<usize>,
-}
-
 /// What a presence frame says of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -168,7 +154,6 @@ frames! {
     Ack<'_>: "ack";
     ErrorFrame<'_>: "error";
     Gap<'_>: "gap";
-    Presence<'_>: "presence";
 }
 
 impl Hello<'_> {
@@ -243,7 +228,8 @@ fn list<'a>(
 }
 
 /// Appends an event of a channel as an object; `data` is the text of a JSON value.
-pub fn event(name: &str, data: &str, cursor: Option<&Cursor>, at: Option<&str>, out: &mut Vec<u8>) {
+/// `at` is in milliseconds since 1970.
+pub fn event(name: &str, data: &str, cursor: Option<&Cursor>, at: Option<u64>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"event\":");
     append(name, out);
     out.extend_from_slice(b",\"data\":");
@@ -254,9 +240,31 @@ pub fn event(name: &str, data: &str, cursor: Option<&Cursor>, at: Option<&str>, 
     }
     if let Some(at) = at {
         out.extend_from_slice(b",\"at\":");
-        append(at, out);
+        append(&at, out);
     }
     out.push(b'}');
+}
+
+/// Appends members or their moves as an object without the scope.
+pub fn presence(
+    kind: PresenceKind,
+    members: &[Member<'_>],
+    total: Option<usize>,
+    out: &mut Vec<u8>,
+) {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        kind: PresenceKind,
+        members: &'a [Member<'a>],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<usize>,
+    }
+    let object = Object {
+        kind,
+        members,
+        total,
+    };
+    append(&object, out);
 }
 
 /// Appends a heartbeat with the positions of `cursors`; scopes that are not named stand where they

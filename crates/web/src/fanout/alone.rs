@@ -1,0 +1,188 @@
+//! Watches that go their own way: those that resume from a position of their own, and those whose
+//! socket was blocked when their cohort was told something.
+//!
+//! Such a watch reads the ring at its own pace. Once it has read everything it is at the position
+//! of the feed, which the cohort may not have reached yet; it joins the cohort with its position,
+//! and the cohort passes it over up to there. The cohort's position is taken before the last
+//! reading, so the watch is never behind it.
+
+use std::time::{Duration, Instant};
+
+use gate::spread;
+use wire::Cursor;
+
+use super::cohort::{Member, Way};
+use super::line::Sent;
+use super::slab::Key;
+use super::worker::{Owner, Worker};
+use crate::stream::{FrameKind, Left, Miss, Rights};
+
+/// Frames that a line catches up by before others have their turn.
+const FRAMES_PER_TURN: usize = 32;
+
+/// Those who return after a gap of their own are rarely alone with it: they read what they missed
+/// over this time.
+const CATCH_UP_OVER: Duration = Duration::from_secs(1);
+
+/// How a watch goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It is over.
+    Ended,
+    /// The socket is gone.
+    Gone,
+    /// It has nothing more for now, or is with its cohort again.
+    Idle,
+    /// There may be more.
+    More,
+}
+
+/// How a line goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CaughtUp {
+    /// As far as the socket takes it.
+    Done,
+    /// The socket is gone.
+    Gone,
+    /// It gives way with more to tell.
+    More,
+}
+
+impl Worker {
+    /// Tells the watches of `key` that go their own way what is due to them.
+    pub(super) fn catch_up(&mut self, key: Key) -> CaughtUp {
+        let mut place = 0;
+        let mut frames = 0;
+        while let Some(line) = self.lines.get(key) {
+            if line.is_blocked() || line.alone == 0 {
+                return CaughtUp::Done;
+            }
+            let Some(&watch) = line.watches.get(place) else {
+                return CaughtUp::Done;
+            };
+            if frames == FRAMES_PER_TURN {
+                return CaughtUp::More;
+            }
+            frames += 1;
+            match self.step_alone(watch) {
+                // Another took its place.
+                Step::Ended | Step::More => {}
+                Step::Gone => return CaughtUp::Gone,
+                Step::Idle => {
+                    place += 1;
+                    frames -= 1;
+                }
+            }
+        }
+        CaughtUp::Gone
+    }
+
+    fn step_alone(&mut self, key: Key) -> Step {
+        let now = Instant::now();
+        let watch = &mut self.watches[key];
+        let (line_key, cohort_key) = (watch.line, watch.cohort);
+        let Way::Alone(alone) = &mut watch.way else {
+            return Step::Idle;
+        };
+        let line = &mut self.lines[line_key];
+        let cohort = &self.cohorts[cohort_key];
+        let manner = cohort.manner.clone();
+        let mut bytes = Vec::new();
+        if let Some((reason, cursor)) = alone.missed.take() {
+            let catch_up = alone.reader.catch_up();
+            let miss = Miss {
+                reason,
+                cursor: Some(&cursor),
+                delay: spread(self.face.ticket(), CATCH_UP_OVER),
+                catch_up: catch_up.as_deref(),
+            };
+            manner.voice.gap(&manner.scopes, &miss, &mut bytes);
+            self.face.metrics.streams.told_gap(reason);
+            return match line.send(&bytes.into(), now) {
+                Sent::Gone => Step::Gone,
+                _ => Step::More,
+            };
+        }
+        // Before the reading, so that the watch comes at least as far.
+        let told = cohort.reader.position();
+        let grants = self.face.authority.current();
+        let rights = Rights {
+            grants: &grants,
+            time: self.face.now(),
+        };
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        let left = alone.reader.read(cohort.mode(), rights, &mut batch);
+        self.face
+            .metrics
+            .streams
+            .withheld
+            .inc_by(alone.reader.take_withheld());
+        let mut sent = Sent::Taken;
+        if let Some(last) = batch.cursor() {
+            let after = match left {
+                Left::Gap(..) => last.clone(),
+                _ => alone.reader.position(),
+            };
+            manner
+                .voice
+                .batch(&manner.scopes, &batch, &after, &mut bytes);
+            self.face
+                .metrics
+                .streams
+                .wrote(manner.voice, FrameKind::Changes, 1);
+            sent = line.send(&bytes.into(), now);
+        }
+        self.batch = batch;
+        if sent == Sent::Gone {
+            return Step::Gone;
+        }
+        match left {
+            Left::Closed => {
+                self.leave(line_key, self.farewell(now));
+                Step::Idle
+            }
+            Left::Ended => {
+                self.end_watch(key, crate::fault::Code::NotPermitted);
+                Step::Ended
+            }
+            Left::Gap(reason, cursor) => {
+                alone.missed = Some((reason, cursor));
+                if manner.scopes.len() > 1 {
+                    self.owners.retain(|_, owner| *owner != Owner::Watch(key));
+                }
+                let reader = &alone.reader;
+                reader.visit_tokens(|token| _ = self.owners.insert(token, Owner::Watch(key)));
+                Step::More
+            }
+            Left::Idle => {
+                let position = alone.reader.position();
+                self.rejoin(key, &position, &told);
+                Step::Idle
+            }
+            Left::More => Step::More,
+        }
+    }
+
+    /// Has a watch that was told everything up to `position` join its cohort, which was told
+    /// everything up to `told`.
+    fn rejoin(&mut self, key: Key, position: &Cursor, told: &Cursor) {
+        let watch = &mut self.watches[key];
+        let is_there = position.epoch == told.epoch && position.seq >= told.seq;
+        if watch.is_suspended || !is_there {
+            return;
+        }
+        let members = &mut self.cohorts[watch.cohort].members;
+        let together = Way::Together(members.len());
+        members.push(Member {
+            line: watch.line,
+            watch: key,
+            from: position.seq,
+        });
+        let line = watch.line;
+        if let Way::Alone(alone) = std::mem::replace(&mut watch.way, together) {
+            self.disown(&alone.reader);
+        }
+        self.lines[line].alone -= 1;
+    }
+}
