@@ -3,7 +3,7 @@
 //! | path | answers |
 //! |---|---|
 //! | `/livez` | 200 while the process lives |
-//! | `/readyz` | 200 when the server serves; 503 while it opens, drains, or lacks a required source |
+//! | `/readyz` | 200 when it serves; 503 while it opens, drains, or lacks a required source |
 //! | `/readyz/{source}` | the same for `documents`, `tokens` or `certificate` alone |
 //! | `/metrics` | OpenMetrics text |
 //!

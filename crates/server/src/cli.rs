@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Make, list and revoke tokens, and open closed places.
     Token(TokenCommand),
-    /// Look after a data directory while no server uses it.
+    /// Say what is wrong around a server, and the command that mends it.
     Doctor(DoctorArgs),
     /// What speaks to a server.
     #[command(flatten)]

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => outcome::exit_code(serve::run(&args)),
         Command::Token(command) => outcome::exit_code(token::run(&command)),
-        Command::Doctor(args) => outcome::exit_code(doctor::run(&args)),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Client(command) => command::run(command),
     }
 }

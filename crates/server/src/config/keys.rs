@@ -1,61 +1,24 @@
-//! The table of every key.
+//! The table of every key that the documentation lists.
+//!
+//! Channels are declared by the application, so their keys are those of each `[channels.NAME]` and
+//! stand in no table here.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
+mod channels;
+mod limits;
+mod web;
 
-use super::{ConfigError, LOG_VARIABLE, Settings};
-
-type Field<T> = fn(&mut Settings) -> &mut T;
-
-/// One key: where it stands, what it may hold, and the field it sets.
-pub(crate) struct Key {
-    pub(super) section: &'static str,
-    pub(super) name: &'static str,
-    kind: Kind,
-    pub(super) about: &'static str,
-}
-
-/// What a key may hold.
-enum Kind {
-    Address(Field<SocketAddr>),
-    Count(u64, u64, Field<usize>),
-    Count32(u32, u32, Field<u32>),
-    Format(Field<LogFormat>),
-    Flag(Field<bool>),
-    Millis(u64, u64, Field<Duration>),
-    OptionalCount(u64, u64, Field<Option<u64>>),
-    OptionalPath(Field<Option<PathBuf>>),
-    Path(Field<PathBuf>),
-    PowerOfTwo(u64, u64, Field<usize>),
-    Switch(Field<Option<bool>>),
-    Text(Field<String>),
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-
-/// Above any machine's reach, and below what the counters behind it can hold.
-const MANY: u64 = 1 << 30;
-const MANY_32: u32 = 1 << 30;
-
-/// More than any machine has, and exact in every reader of TOML.
-const MEMORY_MAX: u64 = 1 << 50;
-
-/// A transport counts its streams in 62 bits; each costs memory at once, so far fewer make sense.
-const STREAMS_MAX: u32 = 65_536;
+use super::LOG_VARIABLE;
+use super::key::{Key, Kind, key};
 
 /// Every key, by section. The order is that of `docs/configuration.md`.
-pub(super) const KEYS: &[Key] = &[
+pub(super) fn all() -> impl Iterator<Item = &'static Key> {
+    [SERVER, limits::KEYS, web::KEYS, channels::KEYS]
+        .into_iter()
+        .flatten()
+}
+
+/// What the server is and does.
+const SERVER: &[Key] = &[
     key(
         "serve",
         "data",
@@ -67,6 +30,40 @@ pub(super) const KEYS: &[Key] = &[
         "mark",
         Kind::Address(|s| &mut s.mark),
         "Where the Mark face listens (UDP).",
+    ),
+    key(
+        "serve",
+        "http",
+        Kind::Listener(|s| &mut s.http),
+        "Where the HTTP API, SSE and WebSocket are served (TCP).",
+    ),
+    key(
+        "serve",
+        "tls",
+        Kind::Flag(|s| &mut s.tls),
+        "HTTP is served over TLS, with the certificate of the Mark face.",
+    ),
+    key(
+        "serve",
+        "origins",
+        Kind::List(|s| &mut s.origins),
+        "Origins of pages that may use the server from elsewhere, such as \
+         `https://app.example`; `*` alone lets any page read what needs no credentials.",
+    ),
+    key(
+        "serve",
+        "build",
+        Kind::OptionalText(|s| &mut s.build),
+        "The build of the application that is current: pages of another build are told that \
+         there is an update. A running server takes another by `PUT /build` on the admin \
+         listener.",
+    ),
+    key(
+        "serve",
+        "query_tokens",
+        Kind::Flag(|s| &mut s.query_tokens),
+        "Streams and sockets take a token from `?token=` too. It may then stand in the logs of \
+         proxies.",
     ),
     key(
         "serve",
@@ -128,170 +125,42 @@ pub(super) const KEYS: &[Key] = &[
          directory, and may be missing.",
     ),
     key(
-        "limits",
-        "accepts_per_second",
-        Kind::Count32(0, MANY_32, |s| &mut s.limits.accepts_per_second),
-        "Handshakes begun per second; beyond it a dial is refused. 0 is off.",
+        "auth",
+        "jwt_secret",
+        Kind::Secret(|s| &mut s.jwt.secret),
+        "The secret that the issuer of JSON web tokens signs with (HS256).",
     ),
     key(
-        "limits",
-        "answer_bytes",
-        Kind::Count(4 << 20, MANY, |s| &mut s.limits.answer_bytes),
-        "Bytes of answers that wait for their readers.",
+        "auth",
+        "jwt_public_key",
+        Kind::OptionalPath(|s| &mut s.jwt.public_key),
+        "The public key of the issuer in PEM form, for ES256 or EdDSA.",
     ),
     key(
-        "limits",
-        "closing_step_ms",
-        Kind::Millis(0, 1000, |s| &mut s.limits.closing_step),
-        "How much the window of a drain grows with each watch.",
+        "auth",
+        "jwks",
+        Kind::OptionalText(|s| &mut s.jwt.jwks),
+        "Where the keys of the issuer are: the path or the `http://` or `https://` URL of a \
+         JWKS document. It is read again every five minutes, and soon after a token names a key \
+         that is not known.",
     ),
     key(
-        "limits",
-        "closing_window_max_ms",
-        Kind::Millis(0, 10 * 60 * 1000, |s| &mut s.limits.closing_window_max),
-        "The longest window in which a drain ends its watches.",
+        "auth",
+        "audience",
+        Kind::OptionalText(|s| &mut s.jwt.audience),
+        "What the `aud` claim of a JSON web token must be or have.",
     ),
     key(
-        "limits",
-        "connections",
-        Kind::Count(1, MANY, |s| &mut s.limits.connections),
-        "Open connections.",
-    ),
-    key(
-        "limits",
-        "connections_per_address",
-        Kind::Count(1, MANY, |s| &mut s.limits.connections_per_address),
-        "Open connections of one address.",
-    ),
-    key(
-        "limits",
-        "drain_timeout_ms",
-        Kind::Millis(0, 10 * 60 * 1000, |s| &mut s.limits.drain_timeout),
-        "How long requests may take to finish once a drain has begun.",
-    ),
-    key(
-        "limits",
-        "handshake_timeout_ms",
-        Kind::Millis(1, DAY_MS, |s| &mut s.limits.handshake_timeout),
-        "A handshake that takes longer is given up.",
-    ),
-    key(
-        "limits",
-        "handshakes",
-        Kind::Count(1, MANY, |s| &mut s.limits.handshakes),
-        "Handshakes in progress.",
-    ),
-    key(
-        "limits",
-        "handshakes_unproved",
-        Kind::Count(0, MANY, |s| &mut s.limits.handshakes_unproved),
-        "Handshakes in progress from which on a dialler must prove its address.",
-    ),
-    key(
-        "limits",
-        "heartbeat_ms",
-        Kind::Millis(1, DAY_MS, |s| &mut s.limits.heartbeat),
-        "A watch is told its position this long after its last block.",
-    ),
-    key(
-        "limits",
-        "idle_timeout_ms",
-        Kind::Millis(1, DAY_MS, |s| &mut s.limits.idle_timeout),
-        "A connection on which nothing arrives for this long is gone.",
-    ),
-    key(
-        "limits",
-        "memory_bytes",
-        Kind::OptionalCount(0, MEMORY_MAX, |s| &mut s.memory_bytes),
-        "Resident memory above which new connections, watches and large uploads are refused. 0 is \
-         off; unset, it is three quarters of what the machine or the control group has.",
-    ),
-    key(
-        "limits",
-        "rate_addresses",
-        Kind::Count(1, MANY, |s| &mut s.limits.rate_addresses),
-        "Addresses whose request rate is remembered; the rest share one budget.",
-    ),
-    key(
-        "limits",
-        "rate_burst",
-        Kind::Count32(1, MANY_32, |s| &mut s.limits.rate_burst),
-        "Requests that an address may make at once after a pause.",
-    ),
-    key(
-        "limits",
-        "rate_per_second",
-        Kind::Count32(0, MANY_32, |s| &mut s.limits.rate_per_second),
-        "Requests per second and address. 0 is off, which it is in dev mode unless set.",
-    ),
-    key(
-        "limits",
-        "request_timeout_ms",
-        Kind::Millis(1, DAY_MS, |s| &mut s.limits.request_timeout),
-        "From a stream's acceptance to the end of its request, and again for its answer.",
-    ),
-    key(
-        "limits",
-        "requests",
-        Kind::Count(1, MANY, |s| &mut s.limits.requests),
-        "Requests that are worked on at once.",
-    ),
-    key(
-        "limits",
-        "requests_per_connection",
-        Kind::Count(1, MANY, |s| &mut s.limits.requests_per_connection),
-        "Requests of one connection that are worked on at once.",
-    ),
-    key(
-        "limits",
-        "streams_initial",
-        Kind::Count32(1, STREAMS_MAX, |s| &mut s.limits.streams_initial),
-        "Streams that a connection may have open at first.",
-    ),
-    key(
-        "limits",
-        "streams_max",
-        Kind::Count32(1, STREAMS_MAX, |s| &mut s.limits.streams_max),
-        "Streams that a connection may have open at most; watches may take half.",
-    ),
-    key(
-        "limits",
-        "udp_buffer_bytes",
-        Kind::Count(0, MANY, |s| &mut s.limits.udp_buffer_bytes),
-        "The socket's buffers, each way. The kernel may grant less.",
-    ),
-    key(
-        "limits",
-        "uploads",
-        Kind::Count(1, MANY, |s| &mut s.limits.uploads),
-        "Requests beyond a few KiB that are read at once.",
-    ),
-    key(
-        "limits",
-        "watches",
-        Kind::Count(1, MANY, |s| &mut s.limits.watches),
-        "Watches in all.",
-    ),
-    key(
-        "limits",
-        "write_stall_ms",
-        Kind::Millis(1, DAY_MS, |s| &mut s.limits.write_stall),
-        "A watch whose client takes no byte of a block for this long is ended.",
+        "auth",
+        "issuer",
+        Kind::OptionalText(|s| &mut s.jwt.issuer),
+        "What the `iss` claim of a JSON web token must be.",
     ),
 ];
 
-const fn key(section: &'static str, name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key {
-        section,
-        name,
-        kind,
-        about,
-    }
-}
-
 /// The key `SECTION.NAME`.
 pub(super) fn find(full_name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.full_name() == full_name)
+    all().find(|key| key.full_name() == full_name)
 }
 
 /// The key that the environment variable sets.
@@ -299,149 +168,13 @@ pub(super) fn find_variable(name: &str) -> Option<&'static Key> {
     if name == LOG_VARIABLE {
         return find("serve.log");
     }
-    KEYS.iter().find(|key| key.variable() == name)
+    all().find(|key| key.variable() == name)
 }
 
 /// True if the variable's name begins with a section's.
 pub(super) fn is_in_a_section(name: &str) -> bool {
-    KEYS.iter().any(|key| {
-        let section = format!("TIDINGS_{}_", key.section.to_uppercase());
-        name.starts_with(&section)
+    all().any(|key| {
+        let section = key.section.replace('.', "_").to_uppercase();
+        name.starts_with(&format!("TIDINGS_{section}_"))
     })
-}
-
-impl Key {
-    /// `SECTION.NAME`.
-    pub(super) fn full_name(&self) -> String {
-        format!("{}.{}", self.section, self.name)
-    }
-
-    /// `TIDINGS_SECTION_NAME`.
-    pub(super) fn variable(&self) -> String {
-        format!("TIDINGS_{}_{}", self.section, self.name).to_uppercase()
-    }
-
-    /// Takes `value`; `None` if it isn't what [`Self::wanted`] says.
-    pub(super) fn set(&self, settings: &mut Settings, value: &str) -> Option<()> {
-        match &self.kind {
-            Kind::Address(field) => *field(settings) = value.parse().ok()?,
-            Kind::Count(min, max, field) => {
-                *field(settings) = usize::try_from(whole(value, *min, *max)?).ok()?;
-            }
-            Kind::Count32(min, max, field) => *field(settings) = whole(value, *min, *max)?,
-            Kind::Flag(field) => *field(settings) = value.parse().ok()?,
-            Kind::Format(field) => *field(settings) = value.parse().ok()?,
-            Kind::Millis(min, max, field) => {
-                *field(settings) = Duration::from_millis(whole(value, *min, *max)?);
-            }
-            Kind::OptionalCount(min, max, field) => {
-                *field(settings) = Some(whole(value, *min, *max)?);
-            }
-            Kind::OptionalPath(field) => *field(settings) = Some(path(value)?),
-            Kind::Path(field) => *field(settings) = path(value)?,
-            Kind::PowerOfTwo(min, max, field) => {
-                let number = whole(value, *min, *max).filter(|number| number.is_power_of_two())?;
-                *field(settings) = usize::try_from(number).ok()?;
-            }
-            Kind::Switch(field) => *field(settings) = Some(value.parse().ok()?),
-            Kind::Text(field) => *field(settings) = value.to_owned(),
-        }
-        Some(())
-    }
-
-    /// The value in force as TOML; `None` if nothing is set.
-    pub(super) fn show(&self, settings: &Settings) -> Option<String> {
-        let settings = &mut settings.clone();
-        let quoted = |text: String| toml::Value::String(text).to_string();
-        Some(match &self.kind {
-            Kind::Address(field) => quoted(field(settings).to_string()),
-            Kind::Count(_, _, field) | Kind::PowerOfTwo(_, _, field) => field(settings).to_string(),
-            Kind::Count32(_, _, field) => field(settings).to_string(),
-            Kind::Flag(field) => field(settings).to_string(),
-            Kind::Format(field) => quoted(field(settings).as_str().to_owned()),
-            Kind::Millis(_, _, field) => field(settings).as_millis().to_string(),
-            Kind::OptionalCount(_, _, field) => field(settings).as_ref()?.to_string(),
-            Kind::OptionalPath(field) => quoted(field(settings).as_ref()?.display().to_string()),
-            Kind::Path(field) => quoted(field(settings).display().to_string()),
-            Kind::Switch(field) => field(settings).as_ref()?.to_string(),
-            Kind::Text(field) => quoted(field(settings).clone()),
-        })
-    }
-
-    /// What the value must be.
-    pub(super) fn wanted(&self) -> String {
-        match &self.kind {
-            Kind::Address(_) => "an address and a port such as 127.0.0.1:6309".to_owned(),
-            Kind::Count(min, max, _) | Kind::OptionalCount(min, max, _) => {
-                format!("a whole number from {min} to {max}")
-            }
-            Kind::Count32(min, max, _) => format!("a whole number from {min} to {max}"),
-            Kind::Format(_) => "\"text\" or \"json\"".to_owned(),
-            Kind::Millis(min, max, _) => {
-                format!("a whole number of milliseconds from {min} to {max}")
-            }
-            Kind::OptionalPath(_) | Kind::Path(_) => "a path".to_owned(),
-            Kind::PowerOfTwo(min, max, _) => format!("a power of two from {min} to {max}"),
-            Kind::Flag(_) | Kind::Switch(_) => "true or false".to_owned(),
-            Kind::Text(_) => "a text".to_owned(),
-        }
-    }
-
-    /// The error of a value that isn't what it must be.
-    pub(super) fn refuse(&self, found: &str, place: &str) -> ConfigError {
-        ConfigError::Range {
-            place: place.to_owned(),
-            key: self.full_name(),
-            wanted: self.wanted(),
-            found: if found.is_empty() {
-                "empty".to_owned()
-            } else {
-                found.to_owned()
-            },
-        }
-    }
-
-    /// The row of `docs/configuration.md`.
-    #[cfg(test)]
-    pub(super) fn row(&self) -> String {
-        let default = self.show(&Settings::default());
-        let default = default.map_or_else(|| "unset".to_owned(), |value| format!("`{value}`"));
-        format!(
-            "| `{}` | `{}` | {default} | {} | {} |",
-            self.name,
-            self.variable(),
-            self.wanted(),
-            self.about
-        )
-    }
-}
-
-fn whole<T: FromStr + PartialOrd>(text: &str, min: T, max: T) -> Option<T> {
-    let number = text.parse().ok()?;
-    (min..=max).contains(&number).then_some(number)
-}
-
-fn path(text: &str) -> Option<PathBuf> {
-    (!text.is_empty()).then(|| text.into())
-}
-
-impl LogFormat {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Text => "text",
-        }
-    }
-}
-
-impl FromStr for LogFormat {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "json" => Ok(Self::Json),
-            "text" => Ok(Self::Text),
-            _ => Err(()),
-        }
-    }
 }

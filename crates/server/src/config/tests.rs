@@ -1,3 +1,5 @@
+//! What is read from where, and what is refused.
+
 use std::ffi::OsString;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! The soak: rounds of writing and watching under one fault after another, for as long as is asked.
 //!
 //! `cargo xtask soak --minutes 60` is the long form; without `TIDINGS_SOAK_MINUTES` a few rounds
-//! run as a test. Each round has a checker of its own, which must be green before the next begins. The
-//! first half of the time passes without a restart, so that what the process holds at its end shows
-//! whether something grows.
+//! run as a test. Each round has a checker of its own, which must be green before the next begins.
+//! The first half of the time passes without a restart, so that what the process holds at its end
+//! shows whether something grows.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
