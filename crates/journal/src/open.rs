@@ -198,7 +198,6 @@ fn segments(storage: &dyn Storage, dir: &Path) -> Result<(Vec<Seq>, Vec<OsString
 }
 
 /// Reads all segments; returns the newest, and the bytes of the older ones.
-
 fn replay(
     storage: &dyn Storage,
     dir: &Path,
