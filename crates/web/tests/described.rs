@@ -1,5 +1,10 @@
 //! The description holds for what is served, and the pages are there.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic of a helper is the failure report"
+)]
+
 mod world;
 
 use std::collections::BTreeSet;

@@ -1,5 +1,10 @@
 //! The same over TLS: both protocols, a bad handshake, a new certificate.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic of a helper is the failure report"
+)]
+
 mod world;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 //! reaches.
 
 #![allow(
+    clippy::unused_async,
     clippy::unwrap_used,
     dead_code,
     unreachable_pub,
