@@ -1,3 +1,5 @@
+//! Repeats, restarts and forgetting, over a disk in memory.
+
 use serde_json::json;
 use testkit::disk::CrashingDisk;
 

@@ -2,9 +2,9 @@
 //!
 //! The page is one file of ours with nothing from elsewhere. What it shows comes from
 //! `/v1/status/stream`, server-sent events with one sample a second while somebody looks; a sample
-//! reads counters and costs nothing otherwise. The page itself says nothing of the server, so anyone
-//! may have it. The stream is for whoever asks from this very machine, or shows a token that may
-//! read everything.
+//! reads counters and costs nothing otherwise. The page itself says nothing of the server, so
+//! anyone may have it. The stream is for whoever asks from this very machine, or shows a token that
+//! may read everything.
 
 mod sample;
 
@@ -82,8 +82,8 @@ pub(crate) const ROUTES: &[Route] = &[
         template: "/v1/status/stream",
         id: "watchStatus",
         summary: "What the server does, once a second",
-        about: "Server-sent events of the kind `sample`. For whoever asks from this machine itself, \
-                or with a token that may read everything.",
+        about: "Server-sent events of the kind `sample`. For whoever asks from this machine \
+                itself, or with a token that may read everything.",
         answers: &[Reply {
             status: 200,
             about: "The stream.",
