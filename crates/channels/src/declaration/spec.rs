@@ -35,7 +35,10 @@ pub struct Spec {
 
 /// A policy in the configuration: an expression, or `{ ask = "http://…" }`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a policy is an expression in quotes or { ask = \"http://…\" }"
+)]
 pub enum RuleSpec {
     /// An expression.
     Expression(String),
