@@ -43,4 +43,24 @@ mod tests {
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn the_commands_in_the_files_for_deployment_are_commands() {
+        let deploy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+        for (file, marker) in [
+            ("tidings.service", "=/usr/local/bin/tidings "),
+            ("Containerfile", " CONTAINER tidings "),
+        ] {
+            let text = std::fs::read_to_string(deploy.join(file)).unwrap();
+            let commands = text.lines().filter_map(|line| line.split_once(marker));
+            let mut count = 0;
+            for (_, arguments) in commands {
+                let words = arguments.split_whitespace().map(|word| word.replace('\'', ""));
+                let line = std::iter::once("tidings".to_owned()).chain(words);
+                Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{file}: {error}"));
+                count += 1;
+            }
+            assert_eq!(count, 2, "{file}");
+        }
+    }
 }
