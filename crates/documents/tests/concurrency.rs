@@ -6,9 +6,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use documents::{ListRequest, Op, ReadError, VersionsRequest, Which, WriteError};
+use documents::{FileStore, ListRequest, Op, ReadError, VersionsRequest, Which, WriteError};
+use support::model::{Seen, View, learn, view};
 use support::*;
-use wire::ContentHash;
+use wire::{ContentHash, Cursor, Seq};
 
 const ALL: VersionsRequest = VersionsRequest {
     page_size: 1000,
@@ -215,7 +216,7 @@ fn what_was_told_is_read_at_once_by_path_version_and_hash() {
                     assert!(by_number.current >= change.version);
                     let by_hash = world.store.fetch_by_hash(&change.hash, &|_| true);
                     assert_eq!(by_hash.expect("there").body, by_number.body);
-                    since = wire::Cursor::new(since.epoch.clone(), wire::Seq::new(*seq));
+                    since = Cursor::new(since.epoch.clone(), Seq::new(*seq));
                     count += 1;
                 }
                 if was_over && changes.is_empty() {
@@ -240,4 +241,80 @@ fn what_was_told_is_read_at_once_by_path_version_and_hash() {
         is_over.store(true, Ordering::Release);
         assert_eq!(reader.join().expect("runs"), 240);
     });
+}
+
+/// Reads a directory page by page, as a client does that has nothing yet.
+fn listed(store: &FileStore) -> View {
+    let mut known = View::new();
+    let mut request = ListRequest {
+        page_size: 3,
+        after: None,
+        include_archived: true,
+    };
+    loop {
+        let Ok(page) = store.list(&path("/w"), &request, &|_| true) else {
+            return known; // Nothing is there yet.
+        };
+        request.after = page.entries.last().map(|entry| entry.name.clone());
+        for entry in page.entries {
+            let (version, hash) = entry.document.expect("no directories");
+            let archived = entry.archived;
+            let seen = Seen {
+                version,
+                hash,
+                archived,
+            };
+            known.insert(format!("/w/{}", entry.name), seen);
+        }
+        if page.complete {
+            return known;
+        }
+    }
+}
+
+#[test]
+fn who_watches_then_lists_then_applies_what_was_told_knows_the_tree() {
+    // D23
+    let world = World::new();
+    let is_over = AtomicBool::new(false);
+    let rebuild = || {
+        let mut rebuilt = Vec::new();
+        while !is_over.load(Ordering::Acquire) || rebuilt.is_empty() {
+            let since = head(&world.store);
+            rebuilt.push((since, listed(&world.store)));
+            thread::yield_now();
+        }
+        rebuilt
+    };
+    let rebuilt: Vec<(Cursor, View)> = thread::scope(|scope| {
+        let rebuilders = [scope.spawn(rebuild), scope.spawn(rebuild)];
+        let writers = [0, 1, 2, 3].map(|writer| {
+            let store = &world.store;
+            scope.spawn(move || {
+                for number in 0..40 {
+                    let at = format!("/w/{}.md", (writer * 5 + number) % 13);
+                    // Archived by another writer meanwhile, or not there yet: both are fine.
+                    let _ = publish(store, &at, &format!("{writer} {number}"));
+                    if number % 3 == 0 {
+                        let _ = archive(store, &at);
+                        let _ = publish(store, &at, "");
+                    }
+                }
+            })
+        });
+        for writer in writers {
+            writer.join().expect("runs");
+        }
+        is_over.store(true, Ordering::Release);
+        let rebuilt = rebuilders.map(|rebuilder| rebuilder.join().expect("runs"));
+        rebuilt.into_iter().flatten().collect()
+    });
+    let (end, tree) = (head(&world.store), view(&world.store));
+    assert!(rebuilt.iter().any(|(since, _)| *since != end));
+    for (since, mut known) in rebuilt {
+        for (_, change) in told(&world.store, &since).expect("resumes") {
+            learn(&mut known, &change);
+        }
+        assert_eq!(known, tree, "from {since}");
+    }
 }

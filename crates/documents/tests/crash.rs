@@ -213,3 +213,37 @@ fn a_crash_at_any_operation_of_the_next_opening_changes_nothing_of_that() {
         }
     }
 }
+
+#[test]
+fn what_an_opening_found_after_a_kill_survives_a_power_cut_that_follows() {
+    // D48, D49: the killed process still owed syncs, and watchers were told since.
+    let script = script();
+    let disk = CrashingDisk::new();
+    let store = open_disk(&disk, config()).expect("opens");
+    let before = disk.operations();
+    run(&store, &script);
+    let total = disk.operations() - before;
+    drop(store);
+
+    for at in 0..total {
+        let disk = CrashingDisk::new();
+        let store = open_disk(&disk, config()).expect("opens");
+        disk.crash_after(at);
+        let mut cut = run(&store, &script);
+        drop(store);
+        disk.forgive();
+        let store = open_disk(&disk, config()).expect("opens");
+        let found = view(&store);
+        cut.watchers.push((head(&store), found.clone()));
+        cut = Cut {
+            acknowledged: found,
+            attempted: None,
+            ..cut
+        };
+        drop(store);
+        for (policy, image) in images(&disk) {
+            let what = format!("killed at operation {at}, opened, then {policy}");
+            check(&image, &cut, &script, &what);
+        }
+    }
+}

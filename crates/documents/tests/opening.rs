@@ -121,6 +121,28 @@ fn a_document_copied_in_by_hand_is_served_in_a_new_epoch() {
 }
 
 #[test]
+fn a_document_renamed_by_hand_is_named_at_both_places() {
+    // D65
+    let mut world = furnished();
+    let before = head(&world.store);
+    world.restart(|root| {
+        let versions = root.join("notes/versions");
+        fs::remove_file(root.join("notes/tea.md")).expect("removes");
+        fs::rename(versions.join("tea.md"), versions.join("mate.md")).expect("moves");
+        symlink("versions/mate.md/v5", root.join("notes/mate.md")).expect("links");
+    });
+    let gap = told(&world.store, &before).expect_err("resyncs");
+    assert_eq!(gap.reason, GapReason::Epoch);
+    let named = format!("{:?}", world.store.report().differences);
+    for at in ["/notes/tea.md", "/notes/mate.md"] {
+        assert!(named.contains(at), "{named}");
+    }
+    assert_eq!(body(&world.store, "/notes/mate.md"), "tea 5\n");
+    let gone = fetch(&world.store, "/notes/tea.md");
+    assert!(matches!(gone, Err(ReadError::NotFound)));
+}
+
+#[test]
 fn a_link_removed_by_hand_hides_the_document_and_its_numbers_stay_used() {
     // D69
     let world = assert_new_epoch(

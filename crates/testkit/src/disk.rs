@@ -106,6 +106,12 @@ impl CrashingDisk {
         self.state().faults.crash_after(count);
     }
 
+    /// Takes a [`CrashingDisk::crash_after`] back: the process was killed and the system lives on.
+    /// What was not synced still isn't, and nobody knows it any more.
+    pub fn forgive(&self) {
+        self.state().faults.forgive();
+    }
+
     /// Lets `count` more operations that change or sync anything succeed and makes the next one
     /// fail once. May be called several times.
     pub fn fail_after(&self, count: u64, kind: io::ErrorKind) {

@@ -24,6 +24,7 @@ pub struct ServerProcess {
     data: PathBuf,
     arguments: Vec<String>,
     mark: SocketAddr,
+    http: SocketAddr,
     admin: SocketAddr,
     log: PathBuf,
     child: Option<Child>,
@@ -43,6 +44,7 @@ impl ServerProcess {
                 .map(|&argument| argument.to_owned())
                 .collect(),
             mark: free_udp_port(),
+            http: free_tcp_port(),
             admin: free_tcp_port(),
             log: data.with_extension("log"),
             child: None,
@@ -93,6 +95,8 @@ impl ServerProcess {
             .args([
                 "--mark",
                 &self.mark.to_string(),
+                "--http",
+                &self.http.to_string(),
                 "--admin",
                 &self.admin.to_string(),
             ])
@@ -113,6 +117,16 @@ impl ServerProcess {
     /// The address of its Mark face.
     pub fn mark(&self) -> SocketAddr {
         self.mark
+    }
+
+    /// The URL of its web faces.
+    pub fn http_url(&self) -> String {
+        format!("http://{}", self.http)
+    }
+
+    /// The address of its web faces.
+    pub fn http(&self) -> SocketAddr {
+        self.http
     }
 
     /// The address of its admin listener.

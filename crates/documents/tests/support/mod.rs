@@ -1,6 +1,7 @@
 //! A store on a real disk, and short ways to write and read.
 #![allow(dead_code, unreachable_pub)] // Each test file uses its own part.
 
+pub mod disks;
 pub mod model;
 
 use std::path::{Path, PathBuf};

@@ -54,6 +54,10 @@ impl Faults {
         self.crash_at = Some(self.operations() + count);
     }
 
+    pub(super) fn forgive(&mut self) {
+        self.crash_at = None;
+    }
+
     pub(super) fn fail_after(&mut self, count: u64, kind: io::ErrorKind) {
         self.fail_at.insert(self.operations() + count, kind);
     }
