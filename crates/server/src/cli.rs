@@ -55,7 +55,9 @@ mod tests {
             let commands = text.lines().filter_map(|line| line.split_once(marker));
             let mut count = 0;
             for (_, arguments) in commands {
-                let words = arguments.split_whitespace().map(|word| word.replace('\'', ""));
+                let words = arguments
+                    .split_whitespace()
+                    .map(|word| word.replace('\'', ""));
                 let line = std::iter::once("tidings".to_owned()).chain(words);
                 Cli::try_parse_from(line).unwrap_or_else(|error| panic!("{file}: {error}"));
                 count += 1;

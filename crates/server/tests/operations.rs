@@ -166,3 +166,49 @@ async fn in_dev_mode_a_burst_is_not_slowed_unless_somebody_set_a_rate() {
     let server = ServerProcess::start(TIDINGS, &dir.path().join("bound"), &arguments);
     assert!(!burst(&server).await.contains(free));
 }
+
+// T58
+#[tokio::test]
+async fn the_log_names_connection_request_and_scope_and_no_payload() {
+    const BODY: &str = "a-body-that-is-nobodys-business";
+    const AGENT: &str = "an-agent-that-is-nobodys-business";
+
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--dev", "--log", "quic=debug"];
+    let mut server = ServerProcess::start(TIDINGS, &dir.path().join("data"), &arguments);
+    let client = client_of(&server);
+    let watch = client.watch(&everything(), None).await.unwrap();
+    let path = DocPath::parse("/notes/tea.md").unwrap();
+    let draft = Draft {
+        metadata: [("agent", AGENT)].into_iter().collect(),
+        ..draft(BODY)
+    };
+    client.publish(&path, &draft).await.unwrap();
+    drop(watch);
+    server.stop();
+    let log = server.log();
+    for part in [
+        "connection{id=",
+        "remote=127.0.0.1:",
+        "request{verb=PUBLISH path=/notes/tea.md}",
+        "a watch begins scope=/",
+        "a watch is over scope=/ cause=",
+    ] {
+        assert!(log.contains(part), "{part} in:\n{log}");
+    }
+    assert!(!log.contains(BODY) && !log.contains(AGENT), "{log}");
+}
+
+// T57
+#[tokio::test]
+async fn a_source_that_is_not_required_does_not_decide_on_readiness() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tidings.toml");
+    fs::write(&file, "[documents]\nrequired = false\n").unwrap();
+    let arguments = ["--dev", "--config", file.to_str().unwrap()];
+    let server = ServerProcess::start(TIDINGS, &dir.path().join("data"), &arguments);
+    for path in ["/readyz", "/readyz/documents"] {
+        assert_eq!(server.admin_get(path).unwrap().0, 200);
+    }
+    assert_eq!(server.admin_get("/readyz/nothing").unwrap().0, 404);
+}
