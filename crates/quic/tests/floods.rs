@@ -99,7 +99,7 @@ async fn under_a_flood_of_half_handshakes_a_watch_goes_on_and_a_real_client_gets
     let client = world.dial().await;
     let mut watch = client.watch("/").await;
     let initial = capture_initial(&world).await;
-    for round in 0..20 {
+    for round in 0..200 {
         // Each from a port of its own, and never answered.
         for _ in 0..100 {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
