@@ -18,7 +18,6 @@ use crate::face::Face;
 use crate::fault::{Code, Fault};
 use crate::limits::Limit;
 use crate::query::Query;
-use crate::route::Route;
 use crate::stream::Admitted;
 use crate::who::Who;
 
@@ -38,15 +37,12 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) face: Arc<Face>,
-    pub(crate) route: &'static Route,
     pub(crate) peer: Peer,
     pub(crate) who: Who,
     /// The place of a stream, on routes that hold one.
     pub(crate) admitted: Option<Admitted>,
     pub(crate) head: Parts,
     pub(crate) body: Incoming,
-    /// The path, decoded.
-    pub(crate) path: String,
     pub(crate) query: Query,
     /// What stands at the names of the route's template.
     pub(crate) params: Vec<(&'static str, String)>,

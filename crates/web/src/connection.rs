@@ -164,7 +164,6 @@ async fn serve_h1_plain(pipe: Pipe<TcpStream>, client: Client, link: Arc<Link>) 
                 io: parts.io.into_inner().into_inner(),
                 read_buf: parts.read_buf,
                 headers,
-                peer: client.peer.addr,
                 place: client.place,
                 seat: client.seat,
             });

@@ -8,7 +8,6 @@
 //!
 //! Whoever holds the socket owns the connection's seat: dropping [`Held`] closes and frees it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,7 +29,6 @@ pub(crate) struct Held {
     pub(crate) read_buf: Bytes,
     /// Fields that the head of the answer must carry, CORS among them.
     pub(crate) headers: HeaderMap,
-    pub(crate) peer: SocketAddr,
     /// The connection's place; it is free again when this is dropped.
     pub(crate) place: Place,
     pub(crate) seat: Seat,

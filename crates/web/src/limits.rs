@@ -218,14 +218,19 @@ impl Limit {
         Self::Connections,
         Self::ConnectionsPerAddress,
         Self::Draining,
+        Self::Frames,
         Self::HandshakeTimeout,
         Self::Handshakes,
         Self::HeadFields,
         Self::IdempotencyKeys,
+        Self::Outbox,
         Self::Rate,
         Self::RequestTimeout,
         Self::Requests,
+        Self::StreamAccepts,
+        Self::Streams,
         Self::Uploads,
+        Self::WatchesPerSocket,
     ];
 
     /// The label of the refusal's counter.

@@ -20,7 +20,7 @@ use crate::socket::Session;
 use crate::stream::{Admitted, Voice};
 
 /// How long a socket may take to answer our end with its own.
-const LINGER: Duration = Duration::from_secs(5);
+const LINGER: Duration = Duration::from_secs(2);
 
 /// Bytes that a stream's client may send for nothing before it is taken for broken.
 const WASTE_MAX: usize = 64 << 10;

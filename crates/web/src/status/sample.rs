@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use channels::Hub;
 use serde_json::{Value, json};
 
 use crate::face::Face;
@@ -23,21 +24,37 @@ impl<'a> Sample<'a> {
 
     pub(super) fn to_json(self) -> Value {
         let face = self.face;
+        let channels = face.streams.channels.as_ref();
+        let worlds: Vec<Value> = std::iter::once(self.documents())
+            .chain(channels.map(Self::channels))
+            .collect();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": face.began.0.elapsed().as_secs(),
             "connections": face.metrics.connections.get(),
             "held": face.held.len(),
             "requests": face.metrics.requests_total(),
-            "worlds": [self.documents()],
+            "worlds": worlds,
+        })
+    }
+
+    fn channels(hub: &Hub) -> Value {
+        let (stats, feed) = (hub.stats(), hub.feed().stats());
+        json!({
+            "name": "channels",
+            "topics": stats.topics,
+            "present": stats.present,
+            "cursor": hub.head().to_string(),
+            "watches": feed.subscriptions,
+            "changes": stats.published,
+            "told": feed.touched,
+            "gaps": gaps(&feed),
         })
     }
 
     fn documents(self) -> Value {
         let store = &self.face.store;
         let (stats, health) = (store.feed().stats(), store.health());
-        let gaps = stats.gaps_epoch + stats.gaps_hole + stats.gaps_lapped;
-        let resyncs = stats.refused_ahead + stats.refused_epoch + stats.refused_too_old;
         json!({
             "name": "documents",
             "documents": health.documents,
@@ -46,7 +63,13 @@ impl<'a> Sample<'a> {
             "watches": stats.subscriptions,
             "changes": stats.published,
             "told": stats.touched,
-            "gaps": gaps + resyncs,
+            "gaps": gaps(&stats),
         })
     }
+}
+
+/// Everything that was told to have been missed: on the way, and by a cursor at the start.
+fn gaps(stats: &feed::Stats) -> u64 {
+    let on_the_way = stats.gaps_epoch + stats.gaps_hole + stats.gaps_lapped;
+    on_the_way + stats.refused_ahead + stats.refused_epoch + stats.refused_too_old
 }

@@ -87,6 +87,18 @@ impl Stream {
         (stream, first)
     }
 
+    /// The next line, whatever it says.
+    pub async fn line(&mut self) -> String {
+        loop {
+            if let Some(end) = find(&self.bytes, b"\n") {
+                let rest = self.bytes.split_off(end + 1);
+                let line = std::mem::replace(&mut self.bytes, rest);
+                return String::from_utf8(line).unwrap();
+            }
+            assert!(self.more().await, "the stream is cut");
+        }
+    }
+
     async fn more(&mut self) -> bool {
         within(self.socket.read_buf(&mut self.bytes))
             .await
@@ -212,6 +224,11 @@ impl Socket {
         let hello = socket.frame().await;
         assert_eq!(hello["t"], "hello", "{hello}");
         socket
+    }
+
+    /// What was read and is no frame yet.
+    pub fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     pub async fn send(&mut self, frame: &Value) {
