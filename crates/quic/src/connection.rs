@@ -24,8 +24,12 @@ const OPENINGS_MAX: usize = 16;
 /// What the streams of one connection share.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// Its network's share of the bytes of answers.
+    pub(crate) answers: Arc<Semaphore>,
     pub(crate) face: Arc<Face>,
     pub(crate) network: Network,
+    /// Its network's share of the requests.
+    pub(crate) network_requests: Arc<Semaphore>,
     /// Places for requests that are worked on or answered.
     pub(crate) requests: Semaphore,
     /// Its network's share of the uploads.
@@ -66,6 +70,8 @@ pub(crate) async fn serve(connection: quinn::Connection, seat: Seat, face: Arc<F
 impl Client {
     fn new(connection: quinn::Connection, network: Network, face: Arc<Face>) -> Arc<Self> {
         Arc::new(Self {
+            answers: face.answer_shares.of(network),
+            network_requests: face.request_shares.of(network),
             uploads: face.upload_shares.of(network),
             network,
             requests: Semaphore::new(face.limits.requests_per_connection),

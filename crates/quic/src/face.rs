@@ -38,6 +38,8 @@ pub(crate) struct Face {
     pub(crate) admission: Admission,
     /// Bytes of answers that may wait for their readers.
     pub(crate) answers: Semaphore,
+    /// What of them one network may leave unread.
+    pub(crate) answer_shares: Shares,
     pub(crate) authority: Authority,
     pub(crate) feed: Feed<Change>,
     pub(crate) handler: Handler,
@@ -49,6 +51,8 @@ pub(crate) struct Face {
     pub(crate) pending: TaskTracker,
     /// Slots of requests that are worked on.
     pub(crate) requests: Semaphore,
+    /// What of them one network may take.
+    pub(crate) request_shares: Shares,
     pub(crate) signal: watch::Sender<Signal>,
     pub(crate) uploads: Arc<Semaphore>,
     /// What of them one network may take.
@@ -82,6 +86,7 @@ impl Face {
         let face = Arc::new(Self {
             admission: Admission::new(limits.bounds(), now),
             answers: Semaphore::new(limits.answer_bytes),
+            answer_shares: Shares::new(limits.answer_bytes_per_address()),
             feed: store.feed().clone(),
             handler: Handler::new(store, authority.clone(), Timestamp::now),
             memory,
@@ -89,6 +94,7 @@ impl Face {
             pending: TaskTracker::new(),
             rates: Mutex::new(Buckets::new(rate, limits.rate_addresses, now)),
             requests: Semaphore::new(limits.requests),
+            request_shares: Shares::new(limits.requests_per_address()),
             signal: watch::Sender::new(start),
             tickets: AtomicU64::new(0),
             upload_shares: Shares::new(limits.uploads_per_address()),

@@ -15,7 +15,7 @@ pub struct Limits {
     /// 0.6 ms of CPU, so 1,000 is more than one core's worth.
     pub accepts_per_second: u32,
     /// Bytes of answers that wait for their readers; beyond it an answer waits for room until its
-    /// deadline.
+    /// deadline. One address may take a quarter.
     pub answer_bytes: usize,
     /// How much the window of a drain grows with each watch.
     pub closing_step: Duration,
@@ -47,7 +47,7 @@ pub struct Limits {
     /// From a stream's acceptance to the end of its request, and again for its answer.
     pub request_timeout: Duration,
     /// Requests that are worked on at once; beyond it a request waits until its deadline, then
-    /// `rate-limited`.
+    /// `rate-limited`. One address may take a quarter.
     pub requests: usize,
     /// Requests of one connection that are worked on or answered at once; more wait their turn.
     pub requests_per_connection: usize,
@@ -116,9 +116,19 @@ impl Limits {
         }
     }
 
+    /// Bytes of answers that one address may leave unread: a quarter of all.
+    pub fn answer_bytes_per_address(&self) -> usize {
+        share_of(self.answer_bytes)
+    }
+
+    /// Requests of one address that are worked on at once: a quarter of all, at least one.
+    pub fn requests_per_address(&self) -> usize {
+        share_of(self.requests)
+    }
+
     /// Uploads that one address may have read at once: a quarter of all, at least one.
     pub fn uploads_per_address(&self) -> usize {
-        (self.uploads / UPLOAD_SHARES).max(1)
+        share_of(self.uploads)
     }
 
     /// Refuses values that can't work, alone or together.
@@ -175,8 +185,13 @@ impl Limits {
     }
 }
 
-/// Into how many shares the uploads are cut: three others are served beside the worst client.
-const UPLOAD_SHARES: usize = 4;
+/// Into how many shares a bound is cut that one address could use up: three others are served
+/// beside the worst client.
+const SHARES: usize = 4;
+
+fn share_of(bound: usize) -> usize {
+    (bound / SHARES).max(1)
+}
 
 /// The longest answer, a whole document with its metadata, must fit.
 const ANSWER_BYTES_MIN: usize = 4 << 20;

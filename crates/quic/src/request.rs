@@ -7,14 +7,14 @@
 //!
 //! What a client makes the server hold is bounded at each step: a few KiB of a request before it
 //! counts as an upload, a number of uploads, of requests per connection and together, and the
-//! bytes of answers that nobody reads.
+//! bytes of answers that nobody reads. Of what all clients draw from, one network has a share.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use quinn::{ReadError, RecvStream, SendStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 use tracing::{Instrument, Span, debug, debug_span, error};
 use wire::{Request, RequestDecoder, RequestError, Response, Status, Unreadable, Verb};
@@ -194,7 +194,7 @@ async fn answer(received: Received, mut reply: Reply, deadline: Instant, client:
         send(client, &mut reply, &refused).await;
         return;
     };
-    let Ok(Ok(slot)) = timeout_at(deadline, face.requests.acquire()).await else {
+    let Some(slot) = request_slot(client, deadline).await else {
         let refused = rate_limited(face, Limit::Requests, "too many requests at once");
         send(client, &mut reply, &refused).await;
         return;
@@ -223,6 +223,24 @@ async fn answer(received: Received, mut reply: Reply, deadline: Instant, client:
     }
 }
 
+/// Permits of a network's share of a bound, and of the bound itself.
+struct Held<'a> {
+    _of_network: SemaphorePermit<'a>,
+    _of_all: SemaphorePermit<'a>,
+}
+
+/// Waits for a slot: first of the network's share. A request keeps its slot while its answer waits
+/// for room, so that a network that reads nothing would otherwise end up with every slot.
+async fn request_slot(client: &Client, deadline: Instant) -> Option<Held<'_>> {
+    let slot = async {
+        Some(Held {
+            _of_network: client.network_requests.acquire().await.ok()?,
+            _of_all: client.face.requests.acquire().await.ok()?,
+        })
+    };
+    timeout_at(deadline, slot).await.ok().flatten()
+}
+
 fn is_authorised(status: Status) -> bool {
     !matches!(
         status,
@@ -234,22 +252,25 @@ fn is_authorised(status: Status) -> bool {
     )
 }
 
-/// Waits for room among the answers that are being sent.
-async fn answer_room<'a>(
-    client: &'a Client,
-    response: &Response,
-) -> Option<tokio::sync::SemaphorePermit<'a>> {
+/// Waits for room among the answers that are being sent, first in the network's share.
+async fn answer_room<'a>(client: &'a Client, response: &Response) -> Option<Held<'a>> {
     let face = &client.face;
-    let len = response.body.len().min(face.limits.answer_bytes);
+    let len = response.body.len();
+    // An answer longer than the share goes alone.
+    let len = len.min(face.limits.answer_bytes_per_address());
     let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-    let room = face.answers.acquire_many(bytes);
-    match tokio::time::timeout(face.limits.request_timeout, room).await {
-        Ok(Ok(room)) => Some(room),
-        _ => {
-            face.metrics.refused(Limit::AnswerBytes);
-            None
-        }
+    let room = async {
+        Some(Held {
+            _of_network: client.answers.acquire_many(bytes).await.ok()?,
+            _of_all: face.answers.acquire_many(bytes).await.ok()?,
+        })
+    };
+    let room = tokio::time::timeout(face.limits.request_timeout, room).await;
+    let room = room.ok().flatten();
+    if room.is_none() {
+        face.metrics.refused(Limit::AnswerBytes);
     }
+    room
 }
 
 async fn answer_early(

@@ -214,6 +214,37 @@ async fn uploads_that_one_address_leaves_half_done_take_no_place_of_another() {
 }
 
 #[tokio::test]
+async fn answers_that_one_address_leaves_unread_take_no_room_of_another() {
+    let patient = Limits {
+        answer_bytes: 4 << 20,
+        requests: 8,
+        // Longer than the test waits: nothing comes free by itself.
+        request_timeout: Duration::from_secs(600),
+        ..limits()
+    };
+    let world = World::open(patient).await;
+    world.publish("/big.md", &"x".repeat(1_000_000)).await;
+    let mut narrow = quinn::TransportConfig::default();
+    narrow.stream_receive_window(VarInt::from_u32(1 << 10));
+    let client = world.dial_with(narrow).await;
+    let mut unread = Vec::new();
+    for _ in 0..12 {
+        let (mut send, recv) = within(client.connection.open_bi()).await.unwrap();
+        send.write_all(b"FETCH /big.md\n").await.unwrap();
+        send.finish().unwrap();
+        unread.push((send, recv));
+    }
+    // One answer fills the share, and two more wait for it with a slot each.
+    let answered = "tidings_mark_requests_total{verb=\"FETCH\",status=\"ok\"}";
+    world.metric_reaches(answered, 3).await;
+    let neighbour = world.dial_from("127.0.0.2:0").await;
+    for _ in 0..10 {
+        let big = neighbour.get(Verb::Fetch, "/big.md").await;
+        assert_eq!(big.body.len(), 1_000_000);
+    }
+}
+
+#[tokio::test]
 async fn over_the_rate_a_request_is_told_so_without_a_body() {
     let slow = Limits {
         rate_per_second: 1,
