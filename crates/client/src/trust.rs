@@ -34,6 +34,20 @@ pub enum Trust {
     Roots,
 }
 
+impl Trust {
+    /// Checks the certificates of `server` by this trust, for a TLS client of another protocol.
+    /// `on_first_use` hears of a certificate that is pinned, with its digest.
+    pub fn verifier(
+        self,
+        server: ServerAddress,
+        on_first_use: impl Fn(&ServerAddress, ContentHash) + Send + Sync + 'static,
+    ) -> Arc<dyn ServerCertVerifier> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let roots = Arc::new(Roots::new(provider));
+        Arc::new(Verifier::new(server, self, roots, Arc::new(on_first_use)))
+    }
+}
+
 /// Why a server isn't believed.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]

@@ -1,12 +1,15 @@
 //! The settings: defaults, then `tidings.toml`, then the environment, then flags.
 //!
-//! [`keys::KEYS`] lists every key once; reading, printing and `docs/configuration.md` follow from
+//! [`keys::all`] lists every key once; reading, printing and `docs/configuration.md` follow from
 //! it. A key nobody knows and a value out of its range end the start and name the key, where it
 //! was set and what it should be. Nothing falls back to a default in silence.
 
+mod channels;
 mod error;
+mod key;
 mod keys;
 mod nearest;
+mod secret;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,9 +17,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+pub(crate) use channels::ChannelTables;
 pub(crate) use error::ConfigError;
-pub(crate) use keys::LogFormat;
-use keys::{KEYS, Key};
+pub(crate) use key::LogFormat;
+use key::{Key, Shown};
+pub(crate) use secret::Secret;
 
 /// The file that is read from the working directory if no other is named.
 const DEFAULT_FILE: &str = "tidings.toml";
@@ -45,6 +50,16 @@ pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
     pub(crate) data: PathBuf,
     pub(crate) mark: SocketAddr,
+    /// Where HTTP is served, unless it is off.
+    pub(crate) http: Option<SocketAddr>,
+    /// HTTP is served over TLS.
+    pub(crate) tls: bool,
+    /// Origins of pages that may use the server from elsewhere.
+    pub(crate) origins: Vec<String>,
+    /// The build of the application that is current.
+    pub(crate) build: Option<String>,
+    /// Tokens are taken from `?token=` too.
+    pub(crate) query_tokens: bool,
     pub(crate) admin: SocketAddr,
     pub(crate) dev: Option<bool>,
     pub(crate) certificate: Option<PathBuf>,
@@ -52,6 +67,7 @@ pub(crate) struct Settings {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) tokens: Option<PathBuf>,
+    pub(crate) jwt: Jwt,
     pub(crate) ring_len: usize,
     /// The server isn't ready without them.
     pub(crate) documents_required: bool,
@@ -59,8 +75,29 @@ pub(crate) struct Settings {
     /// the machine.
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) limits: quic::Limits,
+    pub(crate) web_limits: web::Limits,
+    pub(crate) channel_limits: ::channels::Limits,
+    pub(crate) channels: ChannelTables,
     /// The keys that somebody set, by their full names.
     pub(crate) configured: BTreeSet<String>,
+}
+
+/// Who may issue JSON web tokens, and what these must say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Jwt {
+    pub(crate) secret: Option<Secret>,
+    /// A file with a public key.
+    pub(crate) public_key: Option<PathBuf>,
+    /// The path or the URL of a JWKS document.
+    pub(crate) jwks: Option<String>,
+    pub(crate) audience: Option<String>,
+    pub(crate) issuer: Option<String>,
+}
+
+impl Jwt {
+    const fn has_keys(&self) -> bool {
+        self.secret.is_some() || self.public_key.is_some() || self.jwks.is_some()
+    }
 }
 
 impl Default for Settings {
@@ -69,6 +106,11 @@ impl Default for Settings {
             file: None,
             data: "tidings-data".into(),
             mark: SocketAddr::from(([127, 0, 0, 1], 6309)),
+            http: Some(SocketAddr::from(([127, 0, 0, 1], 8080))),
+            tls: false,
+            origins: Vec::new(),
+            build: None,
+            query_tokens: false,
             admin: SocketAddr::from(([127, 0, 0, 1], 9309)),
             dev: None,
             certificate: None,
@@ -76,10 +118,14 @@ impl Default for Settings {
             log: "info".to_owned(),
             log_format: LogFormat::Text,
             tokens: None,
+            jwt: Jwt::default(),
             ring_len: documents::Config::default().ring_len,
             documents_required: true,
             memory_bytes: None,
             limits: quic::Limits::default(),
+            web_limits: web::Limits::default(),
+            channel_limits: ::channels::Limits::default(),
+            channels: ChannelTables::default(),
             configured: BTreeSet::new(),
         }
     }
@@ -143,22 +189,30 @@ impl Settings {
         self.private_dir().join("closed.toml")
     }
 
+    /// Origins of pages that may use the server from elsewhere.
+    pub(crate) fn origins(&self) -> Result<web::Origins, ConfigError> {
+        let texts = self.origins.iter().map(String::as_str);
+        Ok(web::Origins::parse(texts)?)
+    }
+
     /// The effective settings as a configuration file.
     pub(crate) fn print(&self) -> String {
         let mut text = String::new();
         let mut section = "";
-        for key in KEYS {
+        for key in keys::all() {
             if key.section != section {
                 let gap = if section.is_empty() { "" } else { "\n" };
                 section = key.section;
                 text += &format!("{gap}[{section}]\n");
             }
-            text += &match key.show(self) {
-                Some(value) => format!("# {}\n{} = {value}\n", key.about, key.name),
-                None => format!("# {}\n# {} is unset\n", key.about, key.name),
+            let value = match key.show(self) {
+                Shown::Hidden => format!("# {} is set and not shown", key.name),
+                Shown::Unset => format!("# {} is unset", key.name),
+                Shown::Value(value) => format!("{} = {value}", key.name),
             };
+            text += &format!("# {}\n{value}\n", key.about);
         }
-        text
+        text + &self.channels.print()
     }
 
     fn read_file(&mut self, named: Option<&Path>) -> Result<(), ConfigError> {
@@ -186,21 +240,53 @@ impl Settings {
             let Some(entries) = entries.as_table() else {
                 return Err(ConfigError::unknown(place, section));
             };
-            if !KEYS.iter().any(|key| key.section == section) {
+            if section == channels::SECTION {
+                self.read_channels(place, entries)?;
+            } else if keys::is_section(section) {
+                self.read_section(place, section, entries)?;
+            } else {
                 return Err(ConfigError::unknown_section(place, section));
             }
-            for (name, value) in entries {
-                let full = format!("{section}.{name}");
-                let key = keys::find(&full).ok_or_else(|| ConfigError::unknown(place, &full))?;
-                let plain = match value {
-                    toml::Value::String(text) => text.clone(),
-                    toml::Value::Array(_) | toml::Value::Table(_) => {
-                        return Err(key.refuse("a list or a table", place));
-                    }
-                    other => other.to_string(),
-                };
-                self.set(key, &plain, place)?;
+        }
+        Ok(())
+    }
+
+    fn read_section(
+        &mut self,
+        place: &str,
+        section: &str,
+        entries: &toml::Table,
+    ) -> Result<(), ConfigError> {
+        for (name, value) in entries {
+            let full = format!("{section}.{name}");
+            if let Some(entries) = value.as_table()
+                && keys::is_section(&full)
+            {
+                self.read_section(place, &full, entries)?;
+                continue;
             }
+            let key = keys::find(&full).ok_or_else(|| ConfigError::unknown(place, &full))?;
+            let refused = || key.refuse("a list or a table", place);
+            let plain = match value {
+                toml::Value::Array(texts) => key.joined(texts).ok_or_else(refused)?,
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Table(_) => return Err(refused()),
+                other => other.to_string(),
+            };
+            self.set(key, &plain, place)?;
+        }
+        Ok(())
+    }
+
+    fn read_channels(&mut self, place: &str, entries: &toml::Table) -> Result<(), ConfigError> {
+        for (name, table) in entries {
+            let Some(table) = table.as_table() else {
+                return Err(ConfigError::Channel {
+                    name: name.clone(),
+                    message: format!("in {place}, it is no table"),
+                });
+            };
+            self.channels.insert(name, table.clone());
         }
         Ok(())
     }
@@ -220,7 +306,9 @@ impl Settings {
         variables.sort_by_key(|(name, _)| (name != LOG_VARIABLE, name.clone()));
         for (name, value) in variables {
             let Some(key) = keys::find_variable(&name) else {
-                if keys::is_in_a_section(&name) {
+                if ChannelTables::is_variable(&name) {
+                    self.set_channel_variable(&name, &value)?;
+                } else if keys::is_in_a_section(&name) {
                     return Err(ConfigError::unknown_variable(&name));
                 }
                 continue;
@@ -231,6 +319,24 @@ impl Settings {
             self.set(key, value, &name)?;
         }
         Ok(())
+    }
+
+    fn set_channel_variable(
+        &mut self,
+        name: &str,
+        value: &std::ffi::OsStr,
+    ) -> Result<(), ConfigError> {
+        let is_taken = value
+            .to_str()
+            .is_some_and(|value| self.channels.set_variable(name, value));
+        if is_taken {
+            return Ok(());
+        }
+        let declared: Vec<&str> = self.channels.names().collect();
+        Err(ConfigError::ChannelVariable {
+            name: name.to_owned(),
+            declared: declared.join(", "),
+        })
     }
 
     fn set(&mut self, key: &Key, value: &str, place: &str) -> Result<(), ConfigError> {
@@ -246,10 +352,19 @@ impl Settings {
         if !self.configured.contains("limits.rate_per_second") {
             self.limits.rate_per_second = 0;
         }
+        if !self.configured.contains("limits.web.rate_per_second") {
+            self.web_limits.rate_per_second = 0;
+        }
     }
 
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
+        self.web_limits.check()?;
+        self.origins()?;
+        self.channels.declarations()?;
+        if !self.jwt.has_keys() && (self.jwt.audience.is_some() || self.jwt.issuer.is_some()) {
+            return Err(ConfigError::NoKeys);
+        }
         if !self.admin.ip().is_loopback() {
             return Err(ConfigError::AdminExposed(self.admin));
         }

@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod doctor;
 mod holder;
+mod http;
 mod log;
 mod metrics;
 mod outcome;

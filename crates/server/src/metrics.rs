@@ -5,11 +5,13 @@
 //! has its series from the start. `docs/metrics.md` lists every name.
 
 mod certificate;
+mod channels;
 mod sources;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use ::channels::Hub;
 use auth::Authority;
 use documents::FileStore;
 use gate::{Certificate, Memory};
@@ -19,6 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use certificate::CertificateMetrics;
+use channels::ChannelMetrics;
 use sources::{AuthMetrics, DocumentsMetrics, FeedMetrics, JournalMetrics, MemoryMetrics};
 
 /// What is asked at each scrape.
@@ -26,6 +29,7 @@ use sources::{AuthMetrics, DocumentsMetrics, FeedMetrics, JournalMetrics, Memory
 pub(crate) struct Sources {
     pub(crate) authority: Authority,
     pub(crate) certificate: Certificate,
+    pub(crate) channels: Hub,
     pub(crate) memory: Memory,
     /// How long the store took to open.
     pub(crate) opening: Duration,
@@ -45,6 +49,8 @@ impl Sources {
             store: self.store.clone(),
             opening: self.opening,
         }));
+        let channels = registry.sub_registry_with_prefix("tidings_channels");
+        channels.register_collector(Box::new(ChannelMetrics(self.channels.clone())));
         let feed = registry.sub_registry_with_prefix("tidings_feed");
         feed.sub_registry_with_label(OF_DOCUMENTS)
             .register_collector(Box::new(FeedMetrics(self.store.feed().clone())));

@@ -7,11 +7,14 @@
 mod access;
 mod banner;
 mod drain;
+mod faces;
+mod issuer;
 mod memory;
 mod progress;
 mod reload;
 #[cfg(target_os = "linux")]
 mod take_over;
+mod web;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -24,7 +27,7 @@ use documents::FileStore;
 use gate::Memory;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use quic::{Certificate, MarkServer};
+use quic::Certificate;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -33,6 +36,8 @@ use crate::config::{ConfigError, FileFlags, Flag, Settings};
 use crate::log;
 use crate::metrics::Sources;
 use access::Access;
+use faces::Faces;
+use issuer::Issuer;
 use progress::Meter;
 use reload::Reloaded;
 
@@ -44,6 +49,9 @@ pub(crate) struct ServeArgs {
     /// Where the Mark face listens, UDP [default: 127.0.0.1:6309].
     #[arg(long, value_name = "ADDR")]
     mark: Option<String>,
+    /// Where HTTP, SSE and WebSocket are served, TCP, or `off` [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
     /// Where health and metrics answer, TCP, loopback only [default: 127.0.0.1:9309].
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
@@ -72,6 +80,7 @@ impl ServeArgs {
     fn settings(&self) -> Result<Settings, ConfigError> {
         let flags = [
             Flag::new("--mark", "serve.mark", self.mark.as_deref()),
+            Flag::new("--http", "serve.http", self.http.as_deref()),
             Flag::new("--admin", "serve.admin", self.admin.as_deref()),
             Flag::new("--dev", "serve.dev", self.dev.as_deref()),
             Flag::new("--log", "serve.log", self.log.as_deref()),
@@ -133,6 +142,7 @@ async fn serve(settings: &Settings, access: &Access, take_over: bool) -> anyhow:
     };
     let authority = open_authority(access)?;
     let certificate = open_certificate(settings)?;
+    let issuer = Issuer::open(&settings.jwt)?;
     let began = Instant::now();
     let store = tokio::select! {
         store = open_store(settings, &status) => store?,
@@ -141,33 +151,23 @@ async fn serve(settings: &Settings, access: &Access, take_over: bool) -> anyhow:
     let sources = Sources {
         authority: authority.clone(),
         certificate: certificate.clone(),
+        channels: web::hub(settings)?,
         memory: Memory::new(memory::budget_bytes(settings.memory_bytes)),
         opening: began.elapsed(),
         store: store.clone(),
     };
     let (authority_reloads, certificate_reloads) = sources.register(&mut admin::lock(&registry));
-    let memory = sources.memory;
-    let mark = quic::Config {
-        addr: settings.mark,
-        certificate: certificate.clone(),
-        limits: settings.limits.clone(),
-        memory: memory.clone(),
-    };
-    let server = MarkServer::bind(
-        mark,
-        store.clone(),
-        authority.clone(),
-        &mut admin::lock(&registry),
-    )
-    .with_context(|| format!("listen on {} (UDP)", settings.mark))?;
+    let web_tokens = issuer.as_ref().map(|issuer| issuer.tokens.clone());
+    let faces = Faces::bind(settings, &sources, web_tokens, &mut admin::lock(&registry))?;
     status.serve(Parts {
         store: store.clone(),
         authority: authority.clone(),
-        memory: memory.clone(),
+        memory: sources.memory.clone(),
         documents_required: settings.documents_required,
+        web: faces.web_server().cloned(),
     });
     banner::warn(&authority);
-    banner::print(settings, access, server.local_addr(), admin);
+    banner::print(settings, access, faces.addresses(admin));
     let reloaded = Reloaded {
         authority,
         authority_reloads,
@@ -177,8 +177,11 @@ async fn serve(settings: &Settings, access: &Access, take_over: bool) -> anyhow:
     };
     let mut beside = JoinSet::new();
     beside.spawn(reload::run(reloaded, hangup));
-    beside.spawn(memory::sample(memory));
-    drain::serve_until(&signals, server, store, &status).await
+    beside.spawn(memory::sample(sources.memory));
+    if let Some(issuer) = issuer {
+        beside.spawn(issuer.follow(status.clone()));
+    }
+    drain::serve_until(&signals, faces, store, &status).await
 }
 
 #[cfg(target_os = "linux")]

@@ -14,6 +14,9 @@ use super::status::{Report, Status};
 /// Headers that a proxy adds: who asks then is not on this machine.
 const FORWARDING: [&str; 4] = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
+/// A build is a version, a date or a hash.
+const BUILD_LEN_MAX: usize = 255;
+
 const JSON: &str = "application/json";
 const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -32,13 +35,17 @@ impl Answers {
         if !is_of_this_machine(request.headers()) {
             return answer(StatusCode::MISDIRECTED_REQUEST, TEXT, "not this host\n");
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
-        }
         let direct = !FORWARDING
             .iter()
             .any(|name| request.headers().contains_key(*name));
-        match request.uri().path() {
+        let path = request.uri().path();
+        if let Some(build) = path.strip_prefix("/build/").filter(|_| direct) {
+            return self.build(request.method(), build);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+        }
+        match path {
             "/livez" => answer(StatusCode::OK, TEXT, "alive\n"),
             "/readyz" => readiness(&self.status.server(), direct),
             "/metrics" if direct => self.metrics(),
@@ -46,6 +53,28 @@ impl Answers {
                 .strip_prefix("/readyz/")
                 .and_then(|source| self.status.source(source))
                 .map_or_else(not_found, |report| readiness(&report, direct)),
+        }
+    }
+
+    /// Takes the build of the application that is current. A page in a browser can't have this
+    /// done: PUT from elsewhere is asked for first, and that is refused.
+    fn build(&self, method: &Method, build: &str) -> Answer {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
+        let is_build = (1..=BUILD_LEN_MAX).contains(&build.len()) && build.bytes().all(is_plain);
+        if *method != Method::PUT {
+            return answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only PUT\n");
+        }
+        if !is_build {
+            let rule = "a build is 1 to 255 characters of A-Z a-z 0-9 . _ + -\n";
+            return answer(StatusCode::BAD_REQUEST, TEXT, rule);
+        }
+        match self.status.set_build(Some(build)) {
+            true => answer(StatusCode::OK, TEXT, "sockets of another build are told\n"),
+            false => answer(
+                StatusCode::SERVICE_UNAVAILABLE,
+                TEXT,
+                "HTTP is not served\n",
+            ),
         }
     }
 

@@ -1,11 +1,12 @@
 //! What the server says of itself.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use auth::Authority;
 use documents::{FileStore, Progress};
 use gate::Memory;
 use serde_json::{Value, json};
+use web::WebServer;
 
 /// The state of the server, kept by `serve` and asked by probes.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ struct State {
     parts: Option<Parts>,
     /// Why the certificate in force isn't the one on disk.
     certificate: Option<String>,
+    /// Why the keys of the issuer in force aren't those that it publishes.
+    issuer: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) memory: Memory,
     /// The server isn't ready without them.
     pub(crate) documents_required: bool,
+    /// The listener of the web faces, unless it is off.
+    pub(crate) web: Option<Arc<WebServer>>,
 }
 
 /// A yes or no with its reasons.
@@ -78,7 +83,22 @@ impl Status {
         self.state().certificate = problem;
     }
 
-    /// The whole server. Tokens or a certificate that can't be taken, and memory that runs short,
+    /// Takes what keeps the published keys of the issuer from being used.
+    pub(crate) fn issuer(&self, problem: Option<String>) {
+        self.state().issuer = problem;
+    }
+
+    /// Says which build of the application is current. False where nobody is to be told.
+    pub(super) fn set_build(&self, build: Option<&str>) -> bool {
+        let state = self.state();
+        let web = state.parts.as_ref().and_then(|parts| parts.web.as_ref());
+        web.is_some_and(|web| {
+            web.set_build(build);
+            true
+        })
+    }
+
+    /// The whole server. Tokens, keys or a certificate that can't be taken, and memory that runs short,
     /// show here and don't count: what was in force still is, those who are here are served, and a
     /// node that left for it would help nobody. A store counts if the configuration requires it.
     pub(super) fn server(&self) -> Report {
@@ -96,7 +116,9 @@ impl Status {
                     "documents": documents.details,
                     "tokens": state.tokens().details,
                     "certificate": state.problem(state.certificate.as_deref()).details,
+                    "issuer": state.problem(state.issuer.as_deref()).details,
                 },
+                "http": state.http(),
             }),
         }
     }
@@ -108,6 +130,7 @@ impl Status {
             "documents" => Some(state.documents()),
             "tokens" => Some(state.tokens()),
             "certificate" => Some(state.problem(state.certificate.as_deref())),
+            "issuer" => Some(state.problem(state.issuer.as_deref())),
             _ => None,
         }
     }
@@ -137,6 +160,12 @@ impl State {
                 "problem": health.poisoned,
             }),
         }
+    }
+
+    /// Where HTTP is served.
+    fn http(&self) -> Value {
+        let web = self.parts.as_ref().and_then(|parts| parts.web.as_ref());
+        web.map_or(Value::Null, |web| web.local_addr().to_string().into())
     }
 
     fn memory(&self) -> Value {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::keys::{self, KEYS};
+use super::key::Key;
+use super::keys;
 use super::nearest::nearest;
 
 /// Why the settings can't be used.
@@ -14,12 +15,30 @@ pub(crate) enum ConfigError {
     /// The admin listener tells too much to be reached from elsewhere.
     #[error("serve.admin must be a loopback address, not {0}; put a proxy in front to expose it")]
     AdminExposed(SocketAddr),
+    /// A channel is written as none can be.
+    #[error("[channels.{name}]: {message}")]
+    Channel { name: String, message: String },
+    /// A variable of a channel that nobody declared.
+    #[error("{name} is for no channel that the file declares; it declares: {declared}")]
+    ChannelVariable { name: String, declared: String },
+    /// A channel that can't be served as it is declared.
+    #[error("[channels]: {0}")]
+    Declaration(#[from] channels::DeclarationError),
     /// One of certificate and key.
     #[error("serve.certificate and serve.certificate_key go together; set both or neither")]
     HalfCertificate,
     /// Limits that can't work, alone or together.
     #[error("[limits]: {0}")]
     Limits(#[from] quic::LimitsError),
+    /// Claims are expected of tokens that nobody can sign.
+    #[error(
+        "auth.audience and auth.issuer are of use only with auth.jwt_secret, auth.jwt_public_key \
+         or auth.jwks"
+    )]
+    NoKeys,
+    /// Origins that no browser sends.
+    #[error("serve.origins: {0}")]
+    Origins(#[from] web::OriginsError),
     /// A value outside its range or of the wrong kind.
     #[error("{place}: {key} must be {wanted}, not {found}")]
     Range {
@@ -55,6 +74,9 @@ pub(crate) enum ConfigError {
         section: String,
         nearest: String,
     },
+    /// Limits of the web faces that can't work, alone or together.
+    #[error("[limits.web]: {0}")]
+    WebLimits(#[from] web::LimitsError),
     /// Nobody knows the variable.
     #[error("unknown variable {name}; the nearest known one is {nearest}")]
     UnknownVariable { name: String, nearest: String },
@@ -76,7 +98,7 @@ impl ConfigError {
         Self::Unknown {
             place: place.to_owned(),
             key: key.to_owned(),
-            nearest: nearest(key, KEYS.iter().map(keys::Key::full_name)),
+            nearest: nearest(key, keys::all().map(Key::full_name)),
         }
     }
 
@@ -84,14 +106,14 @@ impl ConfigError {
         Self::UnknownSection {
             place: place.to_owned(),
             section: section.to_owned(),
-            nearest: nearest(section, KEYS.iter().map(|key| key.section.to_owned())),
+            nearest: nearest(section, keys::all().map(|key| key.section.to_owned())),
         }
     }
 
     pub(super) fn unknown_variable(name: &str) -> Self {
         Self::UnknownVariable {
             name: name.to_owned(),
-            nearest: nearest(name, KEYS.iter().map(keys::Key::variable)),
+            nearest: nearest(name, keys::all().map(Key::variable)),
         }
     }
 }

@@ -54,7 +54,12 @@ const OFF: &str = "off";
 
 const ADDRESS: &str = "an address and a port such as 127.0.0.1:6309";
 
-pub(super) const fn key(section: &'static str, name: &'static str, kind: Kind, about: &'static str) -> Key {
+pub(super) const fn key(
+    section: &'static str,
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+) -> Key {
     Key {
         section,
         name,

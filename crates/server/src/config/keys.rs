@@ -55,7 +55,7 @@ const SERVER: &[Key] = &[
         "build",
         Kind::OptionalText(|s| &mut s.build),
         "The build of the application that is current: pages of another build are told that \
-         there is an update. A running server takes another by `PUT /build` on the admin \
+         there is an update. A running server takes another by `PUT /build/BUILD` on the admin \
          listener.",
     ),
     key(
@@ -169,6 +169,11 @@ pub(super) fn find_variable(name: &str) -> Option<&'static Key> {
         return find("serve.log");
     }
     all().find(|key| key.variable() == name)
+}
+
+/// True if keys stand in the section.
+pub(super) fn is_section(name: &str) -> bool {
+    all().any(|key| key.section == name)
 }
 
 /// True if the variable's name begins with a section's.

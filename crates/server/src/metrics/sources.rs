@@ -14,14 +14,14 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use wire::GapReason;
 
 /// Writes one metric after the other.
-struct Encoder<'a>(DescriptorEncoder<'a>);
+pub(super) struct Encoder<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Encoder<'_> {
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+    pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.one(name, help, &ConstCounter::new(value))
     }
 
-    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+    pub(super) fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.one(name, help, &ConstGauge::new(value))
     }
 
@@ -33,7 +33,7 @@ impl Encoder<'_> {
     }
 
     /// A counter with one series per value of `label`.
-    fn counters<const N: usize>(
+    pub(super) fn counters<const N: usize>(
         &mut self,
         (name, label): (&str, &'static str),
         help: &str,

@@ -42,16 +42,19 @@ impl Access {
         if tokens_required && !tokens.exists() {
             return Err(AccessError::TokensMissing(tokens));
         }
-        let exposed = !settings.mark.ip().is_loopback();
+        let exposed = [Some(settings.mark), settings.http]
+            .into_iter()
+            .flatten()
+            .find(|address| !address.ip().is_loopback());
         let untouched = settings.file.is_none()
             && !tokens_required
             && !tokens.exists()
             && !settings.closed_path().exists();
         match settings.dev {
-            Some(true) if exposed => Err(AccessError::DevExposed(settings.mark)),
+            Some(true) if let Some(address) = exposed => Err(AccessError::DevExposed(address)),
             Some(true) if tokens_required => Err(AccessError::DevWithTokens(tokens)),
             Some(true) => Ok(Self::Dev),
-            None if untouched && !exposed => Ok(Self::Dev),
+            None if untouched && exposed.is_none() => Ok(Self::Dev),
             Some(false) | None => Ok(Self::Tokens(Files {
                 tokens,
                 tokens_required,
@@ -105,6 +108,11 @@ mod tests {
         assert!(!is_dev(&configured));
         let exposed = Settings {
             mark: ELSEWHERE.into(),
+            ..fresh.settings.clone()
+        };
+        assert!(!is_dev(&exposed));
+        let exposed = Settings {
+            http: Some(ELSEWHERE.into()),
             ..fresh.settings
         };
         assert!(!is_dev(&exposed));

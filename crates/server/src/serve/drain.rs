@@ -1,7 +1,7 @@
 //! Leaving: on the first SIGTERM or SIGINT step by step, on the second at once.
 //!
-//! Readiness says no before anything else changes, so that nobody new is sent here. Then the Mark
-//! face tells each watch to leave at its own moment and finishes what is under way, both within
+//! Readiness says no before anything else changes, so that nobody new is sent here. Then each face
+//! tells its watches to leave, each at its own moment, and finishes what is under way, both within
 //! the bounds of `[limits]`; then the store is closed, which ends the feed and notes what is known
 //! of the tree. The second signal gives all that up and keeps what was acknowledged: that is
 //! durable already, and the next opening compares journal and tree.
@@ -10,10 +10,10 @@ use std::io;
 
 use anyhow::Context;
 use documents::FileStore;
-use quic::MarkServer;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::faces::Faces;
 use crate::admin::Status;
 
 /// The exit code of a server that was told twice: it did not drain.
@@ -58,16 +58,16 @@ async fn either(term: &mut Signal, int: &mut Signal) {
 /// Serves until the first signal, then ends everything step by step. Not cancel-safe.
 pub(super) async fn serve_until(
     signals: &Signals,
-    server: MarkServer,
+    faces: Faces,
     store: FileStore,
     status: &Status,
 ) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
-    let serving = server.run(stop.clone());
+    let serving = faces.run(stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         () = signals.leave() => {}
-        () = &mut serving => anyhow::bail!("the Mark face ended by itself"),
+        face = &mut serving => anyhow::bail!("the {face} face ended by itself"),
     }
     status.drain();
     stop.cancel();

@@ -16,7 +16,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use quic::Limits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
@@ -68,7 +67,7 @@ pub(super) async fn take_over(settings: &Settings) -> Result<(), TakeOverError> 
     }
     tracing::info!(pid, "asking the server in place to leave");
     pidfd_send_signal(&process, Signal::TERM).map_err(io::Error::from)?;
-    let patience = patience(&settings.limits);
+    let patience = patience(settings);
     let waiting = spawn_blocking(move || is_over_within(&process, patience));
     if !waiting.await.map_err(io::Error::other)?? {
         let seconds = patience.as_secs();
@@ -127,8 +126,11 @@ fn strangeness(pid: u32, lock: &Path) -> io::Result<Option<&'static str>> {
 }
 
 /// How long a drain may take with these limits, which are most likely the holder's too.
-fn patience(limits: &Limits) -> Duration {
-    limits.closing_window_max + limits.write_stall + limits.drain_timeout + CLOSING_TIME
+fn patience(settings: &Settings) -> Duration {
+    let (mark, web) = (&settings.limits, &settings.web_limits);
+    let mark = mark.closing_window_max + mark.write_stall + mark.drain_timeout;
+    let web = web.closing_window_max + web.write_stall + web.drain_timeout;
+    mark.max(web) + CLOSING_TIME
 }
 
 #[cfg(test)]
