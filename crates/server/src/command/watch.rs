@@ -3,6 +3,12 @@
 //! One line a change, `cursor op path version hash agent` between tabs, flushed at once. A gap is a
 //! line whose op is `gap` and whose last field is the reason. The last cursor that was printed is
 //! the one to give as `--since` the next time. An interrupt ends the command with success.
+//!
+//! Several scopes are several watches, each with a position of its own, and one cursor has to say
+//! where all of them stand: what is printed then is the position that none of them is behind, so
+//! that a resume repeats some changes of the busy scopes and misses none of the quiet ones. A
+//! quiet watch hears of its position with each heartbeat, which bounds the repeats. One watch of
+//! a directory above all scopes would not repeat, but it would carry everything else below it.
 
 use clap::Args;
 use client::{Change, Client, Gap, Notice, Watch, WatchError};
@@ -53,6 +59,7 @@ pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
 async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
     // A place for each watch: what isn't printed yet waits in the watches' own bounded queues.
     let (notices, mut told) = mpsc::channel(args.scopes.len());
+    let mut positions = Vec::new();
     for (place, scope) in args.scopes.iter().enumerate() {
         let Scope::Document(scope) = scope else {
             return Err(Failure::usage("only documents can be watched here"));
@@ -63,6 +70,7 @@ async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
         };
         let watch = client.watch(scope, args.since.as_ref()).await?;
         eprintln!("tidings: watching {scope} from {}", watch.cursor());
+        positions.push(watch.cursor().clone());
         tokio::spawn(forward(watch, head, place, notices.clone()));
     }
     drop(notices);
@@ -71,8 +79,12 @@ async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
         changes_left: args.exit_after,
         fail_on_gap: args.fail_on_gap,
     };
+    let mut standing = Standing::new(positions);
     while let Some((place, notice)) = told.recv().await {
-        if printer.print(&args.scopes[place], notice?)?.is_break() {
+        let notice = notice?;
+        let cursor = standing.advance(place, notice.cursor());
+        let flow = printer.print(&args.scopes[place], notice, cursor)?;
+        if flow.is_break() {
             return Ok(());
         }
     }
@@ -122,6 +134,44 @@ fn is_caught_up(notice: &Notice, head: &Cursor, blocks: u64) -> bool {
     }
 }
 
+/// Where the watches stand, and where they stand together.
+struct Standing {
+    positions: Vec<Cursor>,
+    together: Cursor,
+}
+
+impl Standing {
+    /// Watches that begin at `positions`, of which there is one at least.
+    fn new(positions: Vec<Cursor>) -> Self {
+        let together = positions[0].clone();
+        let mut standing = Self {
+            positions,
+            together,
+        };
+        standing.settle();
+        standing
+    }
+
+    /// The watch at `place` was told everything up to `cursor`. Returns the cursor that loses
+    /// nothing for any of them.
+    fn advance(&mut self, place: usize, cursor: &Cursor) -> &Cursor {
+        self.positions[place] = cursor.clone();
+        self.settle();
+        &self.together
+    }
+
+    /// Positions of two epochs have no order: until every watch has heard of the new one, the
+    /// last cursor of the old one has all of them told of it again.
+    fn settle(&mut self) {
+        let epoch = &self.positions[0].epoch;
+        let is_one_epoch = self.positions.iter().all(|it| it.epoch == *epoch);
+        let last = self.positions.iter().min_by_key(|it| it.seq);
+        if let Some(last) = last.filter(|_| is_one_epoch) {
+            self.together = last.clone();
+        }
+    }
+}
+
 struct Printer {
     output: Output,
     changes_left: Option<u64>,
@@ -154,17 +204,17 @@ struct GapRecord<'a> {
 type Flow = std::ops::ControlFlow<()>;
 
 impl Printer {
-    /// Prints a notice; breaks if it was the last one that was asked for.
-    fn print(&mut self, scope: &Scope, notice: Notice) -> Result<Flow, Failure> {
+    /// Prints a notice under `cursor`; breaks if it was the last one that was asked for.
+    fn print(&mut self, scope: &Scope, notice: Notice, cursor: &Cursor) -> Result<Flow, Failure> {
         match notice {
             Notice::Change(change) => {
-                self.change(scope, &change)?;
+                self.change(scope, &change, cursor)?;
                 if let Some(left) = &mut self.changes_left {
                     *left -= 1;
                 }
             }
             Notice::Gap(gap) => {
-                self.gap(scope, &gap)?;
+                self.gap(scope, &gap, cursor)?;
                 if self.fail_on_gap {
                     return Err(Failure::gap());
                 }
@@ -177,9 +227,9 @@ impl Printer {
         })
     }
 
-    fn change(&mut self, scope: &Scope, change: &Change) -> Result<(), Failure> {
+    fn change(&mut self, scope: &Scope, change: &Change, cursor: &Cursor) -> Result<(), Failure> {
         let record = Record {
-            cursor: change.cursor.to_string(),
+            cursor: cursor.to_string(),
             scope: scope.to_string(),
             op: change.op.as_str(),
             name: change.path.as_str(),
@@ -198,9 +248,9 @@ impl Printer {
         self.output.line(&record, &fields)
     }
 
-    fn gap(&mut self, scope: &Scope, gap: &Gap) -> Result<(), Failure> {
+    fn gap(&mut self, scope: &Scope, gap: &Gap, cursor: &Cursor) -> Result<(), Failure> {
         let record = GapRecord {
-            cursor: gap.cursor.to_string(),
+            cursor: cursor.to_string(),
             scope: scope.to_string(),
             op: "gap",
             reason: gap.reason.map(|reason| reason.as_str()),
@@ -217,6 +267,19 @@ mod tests {
 
     fn position(text: &str) -> Notice {
         Notice::Position(text.parse().unwrap())
+    }
+
+    // P4
+    #[test]
+    fn the_cursor_of_several_watches_is_one_that_none_of_them_is_behind() {
+        let cursor = |text: &str| text.parse::<Cursor>().unwrap();
+        let mut standing = Standing::new(vec![cursor("a:3"), cursor("a:4")]);
+        assert_eq!(standing.together, cursor("a:3"));
+        assert_eq!(*standing.advance(0, &cursor("a:9")), cursor("a:4"));
+        assert_eq!(*standing.advance(1, &cursor("a:7")), cursor("a:7"));
+        // Whoever resumes from the old epoch is told of the new one on each watch.
+        assert_eq!(*standing.advance(0, &cursor("b:0")), cursor("a:7"));
+        assert_eq!(*standing.advance(1, &cursor("b:2")), cursor("b:0"));
     }
 
     #[test]
