@@ -28,11 +28,11 @@ for (const transport of ["socket", "sse"]) {
     test("P7: what is written after open() is told, with its position", async (t) => {
       const heard = recorder();
       await open(t).watch(`${folder}/`, {}, heard).open();
-      const cursor = await server.write(`${folder}/a`, "one");
-      await server.write(`/elsewhere-${process.pid}`, "two");
+      const cursor = await server.write(`${folder}/a.md`, "one");
+      await server.write(`/elsewhere-${process.pid}.md`, "two");
       await until(() => heard.of("change").length === 1);
       const [change] = heard.of("change");
-      assert.equal(change.name, `${folder}/a`);
+      assert.equal(change.name, `${folder}/a.md`);
       assert.equal(change.op, "publish");
       if (cursor !== null) assert.equal(change.cursor, cursor);
       assert.equal(heard.of("gap").length, 0);
@@ -44,7 +44,7 @@ for (const transport of ["socket", "sse"]) {
       await watch.open();
       const since = watch.cursors.get(`doc:${folder}/`);
       first.close();
-      for (let at = 0; at < 20; at++) await server.write(`${folder}/b`, `body ${at}`);
+      for (let at = 0; at < 20; at++) await server.write(`${folder}/b.md`, `body ${at}`);
       const heard = recorder();
       await open(t).watch(`${folder}/`, { since }, heard).open();
       await until(() => heard.of("change").length >= 20);
@@ -62,12 +62,12 @@ for (const transport of ["socket", "sse"]) {
     test("L73: several scopes of one feed are followed together", async (t) => {
       const heard = recorder();
       const client = open(t);
-      await client.watch([`${folder}/x/`, `${folder}/y`], {}, heard).open();
-      await server.write(`${folder}/x/1`, "one");
-      await server.write(`${folder}/y`, "two");
+      await client.watch([`${folder}/x/`, `${folder}/y.md`], {}, heard).open();
+      await server.write(`${folder}/x/1.md`, "one");
+      await server.write(`${folder}/y.md`, "two");
       await until(() => heard.of("change").length === 2);
       const scopes = heard.of("change").map(({ scope }) => scope);
-      assert.deepEqual(scopes, [`doc:${folder}/x/`, `doc:${folder}/y`]);
+      assert.deepEqual(scopes, [`doc:${folder}/x/`, `doc:${folder}/y.md`]);
     });
 
     test("L72: an undeclared channel is refused with a reason, once", async (t) => {
@@ -83,12 +83,12 @@ for (const transport of ["socket", "sse"]) {
         const heard = recorder();
         const watch = open(t).watch(`${folder}/`, {}, heard);
         await watch.open();
-        await server.write(`${folder}/c`, "before");
+        await server.write(`${folder}/c.md`, "before");
         await until(() => heard.of("change").length === 1);
         await server.kill();
         await until(() => watch.state() === "stale");
         await server.restart();
-        await server.write(`${folder}/c`, "after");
+        await server.write(`${folder}/c.md`, "after");
         await until(() => heard.of("change").length === 2);
         assert.equal(heard.of("gap").length, 0);
       },

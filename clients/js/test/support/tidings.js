@@ -49,7 +49,9 @@ export class Tidings {
   async restart() {
     const flags = ["serve", "--dev", "--data", join(this.#folder, "data")];
     flags.push("--config", join(this.#folder, "tidings.toml"));
-    flags.push("--http", `127.0.0.1:${this.#port}`, "--mark", `127.0.0.1:${await freePort()}`);
+    flags.push("--http", `127.0.0.1:${this.#port}`);
+    flags.push("--mark", `127.0.0.1:${await freePort()}`);
+    flags.push("--admin", `127.0.0.1:${await freePort()}`);
     const stdio = ["ignore", "ignore", "inherit"];
     this.#process = spawn(resolve(process.env.TIDINGS_BIN), flags, { cwd: this.#folder, stdio });
     await until(
