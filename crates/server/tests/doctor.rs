@@ -63,6 +63,7 @@ impl Patient {
         };
         patient.set("TIDINGS_SERVE_MARK", mark.to_string());
         patient.set("TIDINGS_SERVE_ADMIN", admin.to_string());
+        patient.set("TIDINGS_SERVE_HTTP", "off");
         patient
     }
 
@@ -297,6 +298,10 @@ fn a_port_that_another_process_has_is_told_with_that_process() {
         diagnosis.expect("bad", "ports", port, key);
         diagnosis.expect("bad", "ports", &own, "kill");
     }
+    patient.set("TIDINGS_SERVE_HTTP", tcp.local_addr().unwrap().to_string());
+    patient
+        .examine()
+        .expect("bad", "ports", "serve.http", "kill");
     patient.set("TIDINGS_SERVE_MARK", "192.0.2.1:6309");
     let diagnosis = patient.examine();
     diagnosis.expect(

@@ -14,10 +14,14 @@ const BUFFERS: &str = "buffers";
 
 pub(super) fn examine(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     let settings = around.settings;
-    for (key, transport, address) in [
+    let http = settings
+        .http
+        .map(|http| ("serve.http", Transport::Tcp, http));
+    let always = [
         ("serve.mark", Transport::Udp, settings.mark),
         ("serve.admin", Transport::Tcp, settings.admin),
-    ] {
+    ];
+    for (key, transport, address) in always.into_iter().chain(http) {
         found.push(port(key, transport, address, around.holder));
     }
     found.push(buffers(settings.mark, settings.limits.udp_buffer_bytes));
