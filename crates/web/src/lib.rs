@@ -9,6 +9,7 @@
 mod answer;
 mod ask;
 mod call;
+mod channel;
 mod connection;
 mod documents;
 mod face;

@@ -1,10 +1,11 @@
 //! The one table of routes.
 
 use crate::route::Route;
-use crate::{documents, openapi, socket, status, stream, whoami};
+use crate::{channel, documents, openapi, socket, status, stream, whoami};
 
 /// The rows by the noun they are about.
 const TABLES: &[&[Route]] = &[
+    channel::ROUTES,
     documents::ROUTES,
     openapi::ROUTES,
     socket::ROUTES,

@@ -13,14 +13,17 @@ pub(super) fn all() -> Value {
         },
         "Change": change(),
         "Error": error(),
+        "Event": event(),
         "Hash": { "type": "string", "pattern": "^sha256-[0-9a-f]{64}$" },
         "History": history(),
         "Listing": listing(),
         "Matches": matches(),
+        "Published": object(&[], &json!({ "cursor": reference("Cursor") })),
         "Reading": { "anyOf": [
             { "$ref": "#/components/schemas/Listing" },
             { "$ref": "#/components/schemas/History" },
         ] },
+        "Roster": roster(),
         "WhoAmI": who_am_i(),
         "Written": written(),
     })
@@ -71,6 +74,16 @@ fn error() -> Value {
         }),
     );
     object(&["error"], &json!({ "error": inner }))
+}
+
+fn event() -> Value {
+    object(
+        &["event"],
+        &json!({
+            "event": { "type": "string", "description": "One that the channel declares." },
+            "data": { "description": "Any JSON of at most 64 KiB." },
+        }),
+    )
 }
 
 fn history() -> Value {
@@ -142,6 +155,27 @@ fn matches() -> Value {
             "path": { "type": "string" },
             "matches": { "type": "array", "items": row },
             "cursor": reference("Cursor"),
+        }),
+    )
+}
+
+fn roster() -> Value {
+    let member = object(
+        &["id", "at"],
+        &json!({
+            "id": { "type": "string", "description": "One socket." },
+            "actor": { "type": "string", "description": "The same for all sockets of a person." },
+            "meta": {},
+            "at": { "type": "integer", "minimum": 0 },
+        }),
+    );
+    object(
+        &["members", "total"],
+        &json!({
+            "kind": { "const": "sync" },
+            "members": { "type": "array", "items": member },
+            "total": { "type": "integer", "minimum": 0 },
+            "scope": { "type": "string" },
         }),
     )
 }
