@@ -15,6 +15,11 @@ use tokio::net::TcpStream;
 /// With a heartbeat of 15 s that is within a minute (T23).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(40);
 
+/// Bytes that the kernel may hold and not yet have sent. Beyond it nothing more is taken, so what
+/// is urgent waits behind no more than this (T24), and a client that isn't read costs no megabytes
+/// of the kernel's.
+const UNSENT_MAX: u32 = 64 << 10;
+
 /// A socket that is polled and never waited for.
 #[derive(Debug)]
 pub(crate) enum Io {
@@ -24,7 +29,9 @@ pub(crate) enum Io {
 
 impl Io {
     pub(crate) fn plain(stream: TcpStream) -> Self {
-        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
+        let socket = SockRef::from(&stream);
+        let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
+        let _ = socket.set_tcp_notsent_lowat(UNSENT_MAX);
         Self::Plain(stream)
     }
 

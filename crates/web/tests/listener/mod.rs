@@ -50,7 +50,13 @@ pub struct Stream {
 impl Stream {
     /// Asks for `target` and reads the head.
     pub async fn open(addr: SocketAddr, target: &str, fields: &[(&str, &str)]) -> Self {
-        let mut socket = TcpStream::connect(addr).await.unwrap();
+        let socket = TcpStream::connect(addr).await.unwrap();
+        Self::ask(socket, target, fields).await
+    }
+
+    /// Asks for `target` on `socket` and reads the head.
+    pub async fn ask(mut socket: TcpStream, target: &str, fields: &[(&str, &str)]) -> Self {
+        let addr = socket.peer_addr().unwrap();
         let mut head = format!("GET {target} HTTP/1.1\r\nHost: {addr}\r\n");
         for (name, value) in fields {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -191,7 +197,12 @@ impl Socket {
     }
 
     pub async fn open_at(addr: SocketAddr, target: &str, fields: &[(&str, &str)]) -> Self {
-        let mut socket = TcpStream::connect(addr).await.unwrap();
+        let socket = TcpStream::connect(addr).await.unwrap();
+        Self::open_on(socket, target, fields).await
+    }
+
+    pub async fn open_on(mut socket: TcpStream, target: &str, fields: &[(&str, &str)]) -> Self {
+        let addr = socket.peer_addr().unwrap();
         let mut head = format!(
             "GET {target} HTTP/1.1\r\nHost: {addr}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -218,7 +229,12 @@ impl Socket {
 
     /// Shakes hands and says hello.
     pub async fn greet(addr: SocketAddr) -> Self {
-        let mut socket = Self::open(addr, &[]).await;
+        Self::greet_on(TcpStream::connect(addr).await.unwrap()).await
+    }
+
+    /// The same on `socket`.
+    pub async fn greet_on(socket: TcpStream) -> Self {
+        let mut socket = Self::open_on(socket, "/v1/socket", &[]).await;
         assert!(socket.head.starts_with("HTTP/1.1 101 "), "{}", socket.head);
         socket.send(&json!({"t": "hello", "v": 1})).await;
         let hello = socket.frame().await;
