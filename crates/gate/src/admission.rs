@@ -3,8 +3,9 @@
 //!
 //! A seat is taken at the first packet and given back when the connection, or the attempt at one,
 //! is over, whichever way it ends. Over its bounds a dial is refused, which the client learns at
-//! once; from half a bound on, strangers first prove that they can be reached at their address, so
-//! that a flood of forged ones fills nothing.
+//! once; from a part of a bound on, strangers first prove that they can be reached at their
+//! address, so that a flood of forged ones fills nothing. A network that can be reached and never
+//! finishes its handshakes fills its share, and others still come in.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +23,18 @@ pub struct Bounds {
     pub connections: usize,
     /// Open connections of one network.
     pub connections_per_address: usize,
-    /// Handshakes in progress.
+    /// Handshakes in progress, of which one network may have half.
     pub handshakes: usize,
     /// Handshakes in progress from which on a dialler must prove its address first.
     pub handshakes_unproved: usize,
+}
+
+impl Bounds {
+    /// Handshakes of one network: half of all, at least one. Half and not less, because those who
+    /// come back together after a restart may all sit behind one address.
+    fn handshakes_per_network(&self) -> usize {
+        (self.handshakes / 2).max(1)
+    }
 }
 
 /// The bound that a dial was over.
@@ -52,7 +61,14 @@ struct Counts {
     connections: usize,
     bounds: Bounds,
     handshakes: usize,
-    networks: HashMap<Network, usize>,
+    networks: HashMap<Network, Theirs>,
+}
+
+/// What one network has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Theirs {
+    connections: usize,
+    handshakes: usize,
 }
 
 /// What to do with a dial.
@@ -90,10 +106,11 @@ impl Admission {
         if counts.connections >= counts.bounds.connections {
             return Verdict::Refuse(Over::Connections);
         }
-        if theirs >= counts.bounds.connections_per_address {
+        if theirs.connections >= counts.bounds.connections_per_address {
             return Verdict::Refuse(Over::ConnectionsPerAddress);
         }
-        if counts.handshakes >= counts.bounds.handshakes {
+        let is_over_share = theirs.handshakes >= counts.bounds.handshakes_per_network();
+        if counts.handshakes >= counts.bounds.handshakes || is_over_share {
             return Verdict::Refuse(Over::Handshakes);
         }
         if !proved && counts.handshakes >= counts.bounds.handshakes_unproved {
@@ -105,7 +122,9 @@ impl Admission {
         }
         counts.connections += 1;
         counts.handshakes += 1;
-        *counts.networks.entry(network).or_default() += 1;
+        let theirs = counts.networks.entry(network).or_default();
+        theirs.connections += 1;
+        theirs.handshakes += 1;
         Verdict::Admit(Seat {
             admission: self.clone(),
             network,
@@ -130,7 +149,11 @@ impl Seat {
     /// The handshake is over; the next dial may begin its own.
     pub fn established(&mut self) {
         if std::mem::take(&mut self.shaking_hands) {
-            self.admission.counts().handshakes -= 1;
+            let mut counts = self.admission.counts();
+            counts.handshakes -= 1;
+            if let Some(theirs) = counts.networks.get_mut(&self.network) {
+                theirs.handshakes -= 1;
+            }
         }
     }
 
@@ -147,8 +170,8 @@ impl Drop for Seat {
         counts.connections -= 1;
         let theirs = counts.networks.get_mut(&self.network);
         let left = theirs.map_or(0, |theirs| {
-            *theirs -= 1;
-            *theirs
+            theirs.connections -= 1;
+            theirs.connections
         });
         if left == 0 {
             counts.networks.remove(&self.network);
@@ -216,5 +239,25 @@ mod tests {
         assert_eq!(refusal(&admission, 3), Over::Handshakes);
         drop(first);
         seat(&admission, 3);
+    }
+
+    // T47
+    #[test]
+    fn a_network_that_finishes_no_handshake_leaves_half_of_them_to_others() {
+        let wide = Bounds {
+            handshakes: 6,
+            handshakes_unproved: 6,
+            connections: 8,
+            connections_per_address: 8,
+            ..bounds()
+        };
+        let admission = Admission::new(wide, Instant::now());
+        let dial = |last| admission.dial(network(last), true, Instant::now());
+        let half: Vec<_> = (0..3).map(|_| dial(1)).collect();
+        assert_eq!(refusal(&admission, 1), Over::Handshakes);
+        let other = dial(2);
+        assert!(matches!(other, Verdict::Admit(_)));
+        drop(half);
+        assert!(matches!(dial(1), Verdict::Admit(_)));
     }
 }
