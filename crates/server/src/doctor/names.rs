@@ -1,4 +1,4 @@
-//! Names in one directory: those that differ for us and not for others, and those that don't travel.
+//! Names in one directory: those that are one elsewhere, and those that don't travel.
 //!
 //! Documents are told apart byte by byte. A file system that ignores case or composition shows two
 //! of ours as one, and others can't hold some names at all; a tree with such names can't be
@@ -37,7 +37,7 @@ pub(super) fn obstacle(name: &str) -> Option<&'static str> {
         let digit = stem.strip_prefix(*device).unwrap_or_default();
         matches!(digit.as_bytes(), [b'1'..=b'9'])
     };
-    if DEVICES.contains(&stem.as_str()) || NUMBERED_DEVICES.iter().any(|it| numbered(&it)) {
+    if DEVICES.contains(&stem.as_str()) || NUMBERED_DEVICES.iter().any(numbered) {
         Some("is a device on Windows")
     } else if name.ends_with(['.', ' ']) {
         Some("ends in a dot or a space, which Windows drops")
