@@ -76,12 +76,10 @@ impl Asker {
         if let Some(verdict) = self.remembered(&asked) {
             return verdict;
         }
-        let verdict = match timeout(ANSWER_TIMEOUT, self.send(question, who)).await {
-            Ok(Some(verdict)) => verdict,
-            Ok(None) | Err(_) => {
-                warn!(url = question.url(), "a policy could not be asked");
-                return Verdict::Undecided;
-            }
+        let answer = timeout(ANSWER_TIMEOUT, self.send(question, who)).await;
+        let Ok(Some(verdict)) = answer else {
+            warn!(url = question.url(), "a policy could not be asked");
+            return Verdict::Undecided;
         };
         let mut answers = self.answers();
         if answers.len() >= ANSWERS_MAX {

@@ -22,6 +22,7 @@
 mod alone;
 mod begin;
 mod cohort;
+mod ends;
 mod io;
 mod line;
 mod schedule;

@@ -7,8 +7,12 @@
 //! up; its frames have a budget of their own, and its subscriptions a cap that is taken before a
 //! policy is heard.
 
+mod publishing;
+mod saying;
+mod seats;
 mod serving;
 mod session;
+mod subscribing;
 
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -31,7 +35,7 @@ use crate::origin;
 use crate::route::{BLANK, Parameter, Reply, Route, Shape};
 use crate::stream::{self, Admitted};
 
-pub(crate) use serving::Answered;
+pub(crate) use seats::Answered;
 pub(crate) use session::Session;
 
 /// The one version of the protocol below; its number in the standard.

@@ -9,12 +9,13 @@
 use std::time::{Duration, Instant};
 
 use gate::spread;
-use wire::Cursor;
+use wire::{Cursor, GapReason};
 
 use super::cohort::{Member, Way};
 use super::line::Sent;
 use super::slab::Key;
 use super::worker::{Owner, Worker};
+use crate::fault::Code;
 use crate::stream::{FrameKind, Left, Miss, Rights};
 
 /// Frames that a line catches up by before others have their turn.
@@ -78,96 +79,120 @@ impl Worker {
     }
 
     fn step_alone(&mut self, key: Key) -> Step {
-        let now = Instant::now();
-        let watch = &mut self.watches[key];
-        let (line_key, cohort_key) = (watch.line, watch.cohort);
-        let Way::Alone(alone) = &mut watch.way else {
-            return Step::Idle;
-        };
-        let line = &mut self.lines[line_key];
-        let cohort = &self.cohorts[cohort_key];
-        let manner = cohort.manner.clone();
-        let mut bytes = Vec::new();
-        if let Some((reason, cursor)) = alone.missed.take() {
-            let catch_up = alone.reader.catch_up();
-            let miss = Miss {
-                reason,
-                cursor: Some(&cursor),
-                delay: spread(self.face.ticket(), CATCH_UP_OVER),
-                catch_up: catch_up.as_deref(),
-            };
-            manner.voice.gap(&manner.scopes, &miss, &mut bytes);
-            self.face.metrics.streams.told_gap(reason);
-            return match line.send(&bytes.into(), now) {
-                Sent::Gone => Step::Gone,
-                _ => Step::More,
-            };
+        if let Some(step) = self.tell_missed(key) {
+            return step;
         }
+        let watch = &self.watches[key];
         // Before the reading, so that the watch comes at least as far.
-        let told = cohort.reader.position();
-        let grants = self.face.authority.current();
-        let rights = Rights {
-            grants: &grants,
-            time: self.face.now(),
-        };
-        let mut batch = std::mem::take(&mut self.batch);
-        batch.clear();
-        let left = alone.reader.read(cohort.mode(), rights, &mut batch);
-        self.face
-            .metrics
-            .streams
-            .withheld
-            .inc_by(alone.reader.take_withheld());
-        let mut sent = Sent::Taken;
-        if let Some(last) = batch.cursor() {
-            let after = match left {
-                Left::Gap(..) => last.clone(),
-                _ => alone.reader.position(),
-            };
-            manner
-                .voice
-                .batch(&manner.scopes, &batch, &after, &mut bytes);
-            self.face
-                .metrics
-                .streams
-                .wrote(manner.voice, FrameKind::Changes, 1);
-            sent = line.send(&bytes.into(), now);
-        }
-        self.batch = batch;
+        let told = self.cohorts[watch.cohort].reader.position();
+        let line = watch.line;
+        let (left, sent) = self.read_alone(key);
         if sent == Sent::Gone {
             return Step::Gone;
         }
         match left {
             Left::Closed => {
-                self.leave(line_key, self.farewell(now));
+                self.leave(line, self.farewell(Instant::now()));
                 Step::Idle
             }
             Left::Ended => {
-                self.end_watch(key, crate::fault::Code::NotPermitted);
+                self.end_watch(key, Code::NotPermitted);
                 Step::Ended
             }
             Left::Gap(reason, cursor) => {
-                alone.missed = Some((reason, cursor));
-                if manner.scopes.len() > 1 {
-                    self.owners.retain(|_, owner| *owner != Owner::Watch(key));
-                }
-                let reader = &alone.reader;
-                reader.visit_tokens(|token| _ = self.owners.insert(token, Owner::Watch(key)));
+                self.note_missed(key, reason, cursor);
                 Step::More
             }
             Left::Idle => {
-                let position = alone.reader.position();
-                self.rejoin(key, &position, &told);
+                self.rejoin(key, &told);
                 Step::Idle
             }
             Left::More => Step::More,
         }
     }
 
-    /// Has a watch that was told everything up to `position` join its cohort, which was told
-    /// everything up to `told`.
-    fn rejoin(&mut self, key: Key, position: &Cursor, told: &Cursor) {
+    /// Tells what was missed, if something was.
+    fn tell_missed(&mut self, key: Key) -> Option<Step> {
         let watch = &mut self.watches[key];
+        let Way::Alone(alone) = &mut watch.way else {
+            return Some(Step::Idle);
+        };
+        let (reason, cursor) = alone.missed.take()?;
+        let manner = &self.cohorts[watch.cohort].manner;
+        let miss = Miss {
+            reason,
+            cursor: Some(&cursor),
+            delay: spread(self.face.ticket(), CATCH_UP_OVER),
+            catch_up: alone.reader.catch_up(),
+        };
+        let mut bytes = Vec::new();
+        manner.voice.gap(&manner.scopes, &miss, &mut bytes);
+        self.face.metrics.streams.told_gap(reason);
+        let sent = self.lines[watch.line].send(&bytes.into(), Instant::now());
+        Some(match sent {
+            Sent::Gone => Step::Gone,
+            _ => Step::More,
+        })
+    }
+
+    /// Reads what is due and tells it.
+    fn read_alone(&mut self, key: Key) -> (Left, Sent) {
+        let watch = &mut self.watches[key];
+        let Way::Alone(alone) = &mut watch.way else {
+            return (Left::Idle, Sent::Taken);
+        };
+        let cohort = &self.cohorts[watch.cohort];
+        let grants = self.face.authority.current();
+        let rights = Rights {
+            grants: &grants,
+            time: self.face.now(),
+        };
+        self.batch.clear();
+        let left = alone.reader.read(cohort.mode(), rights, &mut self.batch);
+        let metrics = &self.face.metrics.streams;
+        metrics.withheld.inc_by(alone.reader.take_withheld());
+        let Some(last) = self.batch.cursor() else {
+            return (left, Sent::Taken);
+        };
+        let after = match left {
+            // The position is behind the gap, which is yet to be told.
+            Left::Gap(..) => last.clone(),
+            _ => alone.reader.position(),
+        };
+        let manner = &cohort.manner;
+        let mut bytes = Vec::new();
+        manner
+            .voice
+            .batch(&manner.scopes, &self.batch, &after, &mut bytes);
+        metrics.wrote(manner.voice, FrameKind::Changes, 1);
+        let sent = self.lines[watch.line].send(&bytes.into(), Instant::now());
+        (left, sent)
+    }
+
+    fn note_missed(&mut self, key: Key, reason: GapReason, cursor: Cursor) {
+        let watch = &mut self.watches[key];
+        let Way::Alone(alone) = &mut watch.way else {
+            return;
+        };
+        alone.missed = Some((reason, cursor));
+        if self.cohorts[watch.cohort].manner.scopes.len() > 1 {
+            // Several scopes begin again together, under other names.
+            self.owners.retain(|_, owner| *owner != Owner::Watch(key));
+        }
+        let owners = &mut self.owners;
+        alone
+            .reader
+            .visit_tokens(|token| _ = owners.insert(token, Owner::Watch(key)));
+    }
+
+    /// Has a watch that has read everything join its cohort, which was told everything up to
+    /// `told`.
+    fn rejoin(&mut self, key: Key, told: &Cursor) {
+        let watch = &mut self.watches[key];
+        let Way::Alone(alone) = &watch.way else {
+            return;
+        };
+        let position = alone.reader.position();
         let is_there = position.epoch == told.epoch && position.seq >= told.seq;
         if watch.is_suspended || !is_there {
             return;

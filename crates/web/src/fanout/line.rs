@@ -287,10 +287,4 @@ impl Line {
         }
         at
     }
-
-    /// Bytes that are kept for it.
-    #[cfg(test)]
-    pub(crate) fn kept(&self) -> usize {
-        self.pending.len() + self.outbox.capacity()
-    }
 }

@@ -250,7 +250,7 @@ impl Worker {
                 reason,
                 cursor: Some(cursor),
                 delay: spread(self.face.ticket(), over),
-                catch_up: catch_up.as_deref(),
+                catch_up: catch_up.clone(),
             };
             let mut bytes = Vec::new();
             manner.voice.gap(&manner.scopes, &miss, &mut bytes);

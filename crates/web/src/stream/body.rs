@@ -27,6 +27,7 @@ use super::batch::Batch;
 use super::channel::{Channel, roster_object};
 use super::plan::{Plan, Since, Source};
 use super::reader::{Left, Mode, Reader, Rights};
+use super::refusal::retry;
 use super::voice::{Farewell, Miss, Scopes, Voice, with_kind};
 use crate::answer::Answer;
 use crate::face::Face;
@@ -144,7 +145,7 @@ pub(crate) fn beginning(
 ) -> Vec<u8> {
     let mut out = Vec::new();
     if voice == Voice::Sse {
-        wire::sse::retry(super::refusal::retry(face), &mut out);
+        wire::sse::retry(retry(face), &mut out);
         wire::sse::comment("", &mut out);
     }
     match missed {
@@ -183,11 +184,16 @@ pub(crate) fn tell_roster(voice: Voice, scopes: &Scopes, roster: &Bytes, out: &m
     }
 }
 
-/// Why a stream looks up.
-enum Turn {
-    Alarm,
-    Due,
-    Signal,
+/// What a stream does by the clock.
+struct Times {
+    /// When it ends anyway.
+    dies: Instant,
+    /// When a drain ends it, and how long its client should stay away.
+    leaves: Option<(Instant, Duration)>,
+    /// When something was told last.
+    told: Instant,
+    /// When the position is told if nothing is before.
+    beats: Instant,
 }
 
 impl Stream {
@@ -212,68 +218,79 @@ impl Stream {
             return end;
         }
         let mut signal = self.face.signal.subscribe();
-        let lifetime = self.jittered(self.face.limits.streams.lifetime);
-        let dies = Instant::now() + lifetime;
-        let mut leaves: Option<(Instant, Duration)> = None;
-        let mut told = Instant::now();
-        let mut beats = told + self.jittered(self.face.limits.streams.heartbeat);
+        let now = Instant::now();
+        let mut times = Times {
+            dies: now + self.jittered(self.face.limits.streams.lifetime),
+            leaves: None,
+            told: now,
+            beats: now + self.jittered(self.face.limits.streams.heartbeat),
+        };
         loop {
             if let Phase::Closing(window) = signal.borrow_and_update().phase {
                 let ticket = self.face.ticket();
-                leaves.get_or_insert_with(|| {
+                times.leaves.get_or_insert_with(|| {
                     let at = Instant::from_std(window.leaves_at(ticket));
                     (at, window.returns_after(ticket))
                 });
             }
-            let now = Instant::now();
-            if self.is_revoked() {
-                return self.part("revoked", None).await;
+            if let Some(end) = self.look(&mut times).await {
+                return end;
             }
-            if let Some((_, stay_away)) = leaves.filter(|(at, _)| *at <= now) {
-                return self.part("draining", Some(stay_away)).await;
-            }
-            if dies <= now {
-                let come_back = super::refusal::retry(&self.face);
-                return self.part("lifetime", Some(come_back)).await;
-            }
-            let is_held_back = !self.min_gap.is_zero() && now < told + self.min_gap;
-            if !is_held_back {
-                match self.tell().await {
-                    Ok(true) => {
-                        told = Instant::now();
-                        beats = told + self.jittered(self.face.limits.streams.heartbeat);
-                    }
-                    Ok(false) => {}
-                    Err(end) => return end,
-                }
-            }
-            if beats <= Instant::now() {
-                let mut beat = Vec::new();
-                self.voice
-                    .beat(&self.scopes, &self.reader.position(), &mut beat);
-                if let Some(end) = self.send(beat).await {
-                    return end;
-                }
-                beats = Instant::now() + self.jittered(self.face.limits.streams.heartbeat);
-            }
-            let mut at = beats.min(dies);
-            if let Some((leaves, _)) = leaves {
+            let holds_back = self.holds_back(&times);
+            let mut at = times.beats.min(times.dies);
+            if let Some((leaves, _)) = times.leaves {
                 at = at.min(leaves);
             }
-            if is_held_back {
-                at = at.min(told + self.min_gap);
+            if holds_back {
+                at = at.min(times.told + self.min_gap);
             }
-            let turn = tokio::select! {
+            tokio::select! {
                 biased;
-                _ = signal.changed() => Turn::Signal,
+                _ = signal.changed() => {}
                 () = self.out.closed() => return End::Left,
-                () = sleep_until(at) => Turn::Alarm,
-                () = due(&self.outlet), if !is_held_back => Turn::Due,
-            };
-            match turn {
-                Turn::Alarm | Turn::Due | Turn::Signal => {}
+                () = sleep_until(at) => {}
+                () = due(&self.outlet), if !holds_back => {}
             }
         }
+    }
+
+    /// True while the least time between two frames has not passed.
+    fn holds_back(&self, times: &Times) -> bool {
+        !self.min_gap.is_zero() && Instant::now() < times.told + self.min_gap
+    }
+
+    /// Ends if it is time, else tells what is due, or the position.
+    async fn look(&mut self, times: &mut Times) -> Option<End> {
+        let now = Instant::now();
+        if self.is_revoked() {
+            return Some(self.part("revoked", None).await);
+        }
+        if let Some((_, stay_away)) = times.leaves.filter(|(at, _)| *at <= now) {
+            return Some(self.part("draining", Some(stay_away)).await);
+        }
+        if times.dies <= now {
+            let come_back = retry(&self.face);
+            return Some(self.part("lifetime", Some(come_back)).await);
+        }
+        let heartbeat = self.jittered(self.face.limits.streams.heartbeat);
+        if !self.holds_back(times) {
+            match self.tell().await {
+                Ok(true) => {
+                    times.told = Instant::now();
+                    times.beats = times.told + heartbeat;
+                }
+                Ok(false) => {}
+                Err(end) => return Some(end),
+            }
+        }
+        if times.beats <= Instant::now() {
+            let mut beat = Vec::new();
+            let position = self.reader.position();
+            self.voice.beat(&self.scopes, &position, &mut beat);
+            times.beats = Instant::now() + heartbeat;
+            return self.send(beat).await;
+        }
+        None
     }
 
     /// Writes all that is due. True if there was something.
@@ -320,9 +337,7 @@ impl Stream {
             }
             match left {
                 Left::Closed => {
-                    return Err(self
-                        .part("draining", Some(super::refusal::retry(&self.face)))
-                        .await);
+                    return Err(self.part("draining", Some(retry(&self.face))).await);
                 }
                 Left::Ended => return Err(self.part("revoked", None).await),
                 Left::Idle => return Ok(had_some),

@@ -35,14 +35,14 @@ pub(crate) struct Farewell {
 }
 
 /// What is to be said of a miss.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Miss<'a> {
     pub(crate) reason: GapReason,
     pub(crate) cursor: Option<&'a Cursor>,
     /// How long to wait before the state is read.
     pub(crate) delay: Duration,
     /// Where it can be read, if there is such a place.
-    pub(crate) catch_up: Option<&'a str>,
+    pub(crate) catch_up: Option<String>,
 }
 
 impl Voice {
@@ -92,7 +92,7 @@ impl Voice {
                 reason: miss.reason,
                 cursor: miss.cursor,
                 delay_ms: delay,
-                catch_up: miss.catch_up,
+                catch_up: miss.catch_up.as_deref(),
             };
             let mut json = Vec::new();
             gap.encode_into(&mut json);

@@ -2,9 +2,11 @@
 //! the grammar byte by byte.
 
 #![allow(
+    clippy::unused_async,
+    clippy::unwrap_used,
     dead_code,
     unreachable_pub,
-    reason = "each test file uses a part of it"
+    reason = "each test file uses a part of it, and a panic is its failure report"
 )]
 
 use std::net::SocketAddr;
