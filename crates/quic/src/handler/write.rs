@@ -1,5 +1,7 @@
 //! PUBLISH, APPEND and ARCHIVE.
 
+use std::io;
+
 use auth::{Denied, Operation};
 use documents::{Draft, DraftError, Outcome, WriteError, Written};
 use tracing::{debug, error, warn};
@@ -124,22 +126,40 @@ impl Handler {
             WriteError::TooLarge { .. } => {
                 Response::error(Status::ServerError, "content exceeds size limit")
             }
-            WriteError::Poisoned(_) => {
-                // Whoever poisoned the journal has logged it.
-                debug!(path = %ask.path, "refused a write: the journal takes no more");
-                internal_error()
-            }
             fault => {
                 log_storage(ask, &fault);
-                internal_error()
+                unstored(&fault)
             }
         }
     }
 }
 
+/// The answer to a write that the disk failed: what a writer may do about it, and nothing of how
+/// the disk is made (D50, D51).
+fn unstored(fault: &WriteError) -> Response {
+    let message = match fault {
+        WriteError::Poisoned(_) => "writes are refused until a restart",
+        WriteError::Storage(cause) if is_full(cause) => "the storage is full",
+        WriteError::Storage(_) => "the storage failed",
+        _ => return internal_error(),
+    };
+    Response::error(Status::ServerError, message)
+}
+
+fn is_full(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
 fn log_storage(ask: &Ask, fault: &WriteError) {
     match fault {
-        WriteError::Storage(cause) if cause.kind() == std::io::ErrorKind::StorageFull => {
+        // Whoever poisoned the journal has logged it.
+        WriteError::Poisoned(_) => {
+            debug!(path = %ask.path, "refused a write: the journal takes no more");
+        }
+        WriteError::Storage(cause) if is_full(cause) => {
             warn!(path = %ask.path, %fault, "write a document");
         }
         fault => error!(path = %ask.path, %fault, "write a document"),
@@ -191,4 +211,26 @@ fn conflict(server: u64, yours: u64, advice: &str) -> Response {
         )
     };
     response(Status::Conflict, metadata, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(fault: &WriteError) -> String {
+        let answer = unstored(fault);
+        assert_eq!(answer.status, Status::ServerError);
+        answer.message().expect("an error has a message").to_owned()
+    }
+
+    // D50, D51
+    #[test]
+    fn a_write_that_the_disk_failed_is_told_so() {
+        let of_kind = |kind: io::ErrorKind| said(&WriteError::Storage(kind.into()));
+        assert_eq!(of_kind(io::ErrorKind::StorageFull), "the storage is full");
+        assert_eq!(of_kind(io::ErrorKind::QuotaExceeded), "the storage is full");
+        assert_eq!(of_kind(io::ErrorKind::Other), "the storage failed");
+        let poisoned = WriteError::Poisoned("sync: gone".to_owned());
+        assert_eq!(said(&poisoned), "writes are refused until a restart");
+    }
 }
