@@ -1,5 +1,6 @@
 //! Developer commands, run as `cargo xtask NAME`.
 
+mod javascript;
 mod steps;
 
 use clap::{Parser, Subcommand};

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::javascript;
+
 /// Checks format and lints without changing anything.
 pub(crate) fn lint() -> anyhow::Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
@@ -18,11 +20,16 @@ pub(crate) fn lint() -> anyhow::Result<()> {
     ])
 }
 
-/// Runs all tests of the workspace, doc examples included.
+/// Runs all tests of the workspace, doc examples included, then those of the clients; with
+/// arguments, what cargo makes of them.
 pub(crate) fn test(rest: &[String]) -> anyhow::Result<()> {
     let mut arguments = vec!["test", "--workspace"];
     arguments.extend(rest.iter().map(String::as_str));
-    cargo(&arguments)
+    cargo(&arguments)?;
+    if rest.is_empty() {
+        javascript::test()?;
+    }
+    Ok(())
 }
 
 /// Builds server and harness for speed and runs the harness.
@@ -77,7 +84,8 @@ fn fuzz_targets() -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
-fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+/// Runs cargo in the workspace.
+pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     run(cargo_command(arguments))
 }
 
@@ -88,8 +96,10 @@ fn cargo_command(arguments: &[&str]) -> Command {
     command
 }
 
-fn run(mut command: Command) -> anyhow::Result<()> {
-    let status = command.status().context("cargo could not be started")?;
+/// Runs `command` and expects that it succeeds.
+pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
+    let started = command.status();
+    let status = started.with_context(|| format!("{command:?} could not be started"))?;
     if !status.success() {
         bail!("{command:?} ended with {status}");
     }
@@ -97,6 +107,6 @@ fn run(mut command: Command) -> anyhow::Result<()> {
 }
 
 /// The workspace's root directory.
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -30,6 +30,12 @@ export class Tidings {
   #process;
   #folder;
   #port;
+  #config;
+
+  /** `config` goes before the channels that every test finds. */
+  constructor(config = "") {
+    this.#config = config + CONFIG;
+  }
 
   /** True if this server may be killed. */
   get isOwn() {
@@ -41,7 +47,7 @@ export class Tidings {
     this.#folder = await mkdtemp(join(tmpdir(), "tidings-js-"));
     this.#port = await freePort();
     this.url = `http://127.0.0.1:${this.#port}`;
-    await writeFile(join(this.#folder, "tidings.toml"), CONFIG);
+    await writeFile(join(this.#folder, "tidings.toml"), this.#config);
     await this.restart();
     return this;
   }
