@@ -1,23 +1,24 @@
 //! Which server a command speaks to, as whom, and how it is believed.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use clap::Args;
 use client::{Client, KnownServers, MarkUrl, Pool, Trust};
 
 use super::failure::Failure;
+use super::web::WebServer;
+
+/// Where a server listens unless it is told otherwise.
+const MARK_URL: &str = "mark://127.0.0.1:6309";
+const HTTP_URL: &str = "http://127.0.0.1:8080";
 
 /// The flags of every client command.
 #[derive(Args, Debug)]
 pub(crate) struct Connection {
-    /// The server.
-    #[arg(
-        long,
-        env = "TIDINGS_URL",
-        value_name = "URL",
-        default_value = "mark://127.0.0.1:6309"
-    )]
-    url: String,
+    /// The server [default: mark://127.0.0.1:6309, for channels http://127.0.0.1:8080].
+    #[arg(long, env = "TIDINGS_URL", value_name = "URL")]
+    url: Option<String>,
     /// The token that says what may be done.
     #[arg(
         long,
@@ -37,10 +38,14 @@ pub(crate) struct Connection {
 impl Connection {
     /// The client that the flags describe. Nothing is dialled yet.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        let url: MarkUrl = self
-            .url
+        let text = self.url.as_deref().unwrap_or(MARK_URL);
+        if is_web(text) {
+            let told = format!("--url {text}: this command speaks Mark and not HTTP");
+            return Err(Failure::usage(told).fix(format!("give a URL such as {MARK_URL}")));
+        }
+        let url: MarkUrl = text
             .parse()
-            .map_err(|error| Failure::usage(format!("--url {}: {error}", self.url)))?;
+            .map_err(|error| Failure::usage(format!("--url {text}: {error}")))?;
         let pool = Pool::telling(|server, shown| {
             eprintln!("tidings: {server} is not known yet; its certificate {shown} is trusted now");
         });
@@ -48,6 +53,25 @@ impl Connection {
         Ok(match self.token.as_deref() {
             Some(token) if !token.is_empty() => builder.token(token).build(),
             _ => builder.build(),
+        })
+    }
+
+    /// True if HTTP is meant: by the URL, or, where none is given, by what is asked for.
+    pub(super) fn is_web(&self, by_default: bool) -> bool {
+        self.url.as_deref().map_or(by_default, is_web)
+    }
+
+    /// The HTTP API that the flags describe, for `command`, which speaks nothing else.
+    pub(super) fn web(&self, command: &str) -> Result<WebServer, Failure> {
+        let text = self.url.as_deref().unwrap_or(HTTP_URL);
+        let refused = |why: &dyn Display| {
+            let told = format!("--url {text}: {command} speaks HTTP: {why}");
+            Failure::usage(told).fix(format!("give a URL such as {HTTP_URL}"))
+        };
+        Ok(WebServer {
+            url: text.parse().map_err(|error| refused(&error))?,
+            token: self.token.clone().filter(|token| !token.is_empty()),
+            trust: self.trust(),
         })
     }
 
@@ -71,4 +95,9 @@ fn home() -> Option<PathBuf> {
     variable("TIDINGS_HOME")
         .or_else(|| Some(variable("XDG_CONFIG_HOME")?.join("tidings")))
         .or_else(|| Some(variable("HOME")?.join(".config/tidings")))
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }

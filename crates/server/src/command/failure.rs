@@ -1,6 +1,6 @@
 //! How a client command ends without success: the exit code, and what is said on stderr.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io;
 use std::process::ExitCode;
 
@@ -53,6 +53,16 @@ impl Failure {
         Self::new(Code::Usage, text)
     }
 
+    /// There is no answer.
+    pub(crate) fn unreachable(text: impl Display) -> Self {
+        Self::new(Code::Unreachable, text)
+    }
+
+    /// A token is missing, or the one at hand doesn't suffice.
+    pub(crate) fn unauthorised(text: impl Display) -> Self {
+        Self::new(Code::Unauthorised, text)
+    }
+
     /// A gap was told to somebody who takes none. The gap itself is on stdout.
     pub(crate) fn gap() -> Self {
         Self::new(Code::Gap, "changes were missed")
@@ -75,6 +85,12 @@ impl Failure {
             eprintln!("  {fix}");
         }
         ExitCode::from(self.code as u8)
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

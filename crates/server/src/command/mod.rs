@@ -7,9 +7,11 @@ mod append;
 mod archive;
 mod connect;
 mod edit;
+mod emit;
 mod failure;
 mod fetch;
 mod import;
+mod lines;
 mod list;
 mod lookup;
 mod output;
@@ -17,6 +19,7 @@ mod publish;
 mod source;
 mod versions;
 mod watch;
+mod web;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,8 @@ pub(crate) enum ClientCommand {
     Archive(archive::ArchiveArgs),
     /// Change a document with an editor.
     Edit(edit::EditArgs),
+    /// Publish an event on a channel.
+    Emit(emit::EmitArgs),
     /// Print a document.
     Fetch(fetch::FetchArgs),
     /// Publish the files of a folder.
@@ -74,6 +79,7 @@ async fn dispatch(command: ClientCommand) -> Result<(), Failure> {
         ClientCommand::Append(args) => append::run(&args).await,
         ClientCommand::Archive(args) => archive::run(&args).await,
         ClientCommand::Edit(args) => edit::run(&args).await,
+        ClientCommand::Emit(args) => emit::run(&args).await,
         ClientCommand::Fetch(args) => fetch::run(&args).await,
         ClientCommand::Import(args) => import::run(&args).await,
         ClientCommand::List(args) => list::run(&args).await,

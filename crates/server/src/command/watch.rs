@@ -2,7 +2,8 @@
 //!
 //! One line a change, `cursor op path version hash agent` between tabs, flushed at once. A gap is a
 //! line whose op is `gap` and whose last field is the reason. The last cursor that was printed is
-//! the one to give as `--since` the next time. An interrupt ends the command with success.
+//! the one to give as `--since` the next time. An interrupt ends the command with success. What is
+//! watched over HTTP, channels above all, goes through [`lines`].
 //!
 //! Several scopes are several watches, each with a position of its own, and one cursor has to say
 //! where all of them stand: what is printed then is the position that none of them is behind, so
@@ -19,12 +20,14 @@ use wire::{Cursor, DocumentScope, Scope};
 
 use super::connect::Connection;
 use super::failure::Failure;
+use super::lines::{self, Wanted};
 use super::output::Output;
 
 /// Arguments of `tidings watch`.
 #[derive(Args, Debug)]
 pub(crate) struct WatchArgs {
-    /// What is watched: /notes/ is everything below it, /notes/tea.md one document.
+    /// What is watched: /notes/ is everything below it, /notes/tea.md one document,
+    /// channel:room?id=42 a channel.
     #[arg(required = true, value_name = "SCOPE")]
     scopes: Vec<Scope>,
     /// Begin after this cursor instead of now.
@@ -44,16 +47,43 @@ pub(crate) struct WatchArgs {
 }
 
 pub(super) async fn run(args: &WatchArgs) -> Result<(), Failure> {
+    let has_channels = args
+        .scopes
+        .iter()
+        .any(|it| !matches!(it, Scope::Document(_)));
+    if args.connection.is_web(has_channels) {
+        let server = args.connection.web("watch")?;
+        return until_told_to_end(lines::run(&server, &args.wanted())).await;
+    }
     let client = args.connection.client()?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let ended = tokio::select! {
-        ended = follow(args, &client) => ended,
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
-    };
+    let ended = until_told_to_end(follow(args, &client)).await;
     client.close().await;
     ended
+}
+
+async fn until_told_to_end(
+    following: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = following => ended,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+impl WatchArgs {
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            scopes: &self.scopes,
+            since: self.since.as_ref(),
+            exit_after: self.exit_after,
+            until_caught_up: self.until_caught_up,
+            fail_on_gap: self.fail_on_gap,
+            json: self.connection.json,
+        }
+    }
 }
 
 async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
@@ -62,7 +92,8 @@ async fn follow(args: &WatchArgs, client: &Client) -> Result<(), Failure> {
     let mut positions = Vec::new();
     for (place, scope) in args.scopes.iter().enumerate() {
         let Scope::Document(scope) = scope else {
-            return Err(Failure::usage("only documents can be watched here"));
+            let told = "over Mark only documents can be watched";
+            return Err(Failure::usage(told).fix("give the server as --url http://HOST:8080"));
         };
         let head = match args.until_caught_up {
             true => Some(head(client, scope).await?),
