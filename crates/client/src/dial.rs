@@ -30,8 +30,10 @@ const ADDRESS_STAGGER: Duration = Duration::from_millis(250);
 /// The most addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// Half the server's idle timeout of 30 s, so that one lost ping doesn't end a connection.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A quarter of the server's idle timeout of 30 s, so that lost pings don't end a connection. A
+/// client that only listens learns from its next ping that the server was killed and is back, and
+/// half of a herd is to be back within 10 s.
+const KEEP_ALIVE: Duration = Duration::from_millis(7500);
 
 /// A peer that is silent for this long, our pings unanswered, is gone.
 const IDLE_TIMEOUT_MS: u32 = 30_000;

@@ -36,6 +36,11 @@ const CONNECTION_WINDOW_BYTES: u32 = 768 << 10;
 const INCOMING_BYTES: u64 = 16 << 10;
 const INCOMING_TOTAL_BYTES: u64 = 8 << 20;
 
+/// At most so often a client of a killed server is told that its connection is gone. The library's
+/// 20 ms leave a herd asking in vain, each at growing intervals; with this, 10,000 connections hear
+/// within a second. Noise asks for nothing: an id that we never gave out fails its keyed hash.
+const RESET_INTERVAL_MIN: Duration = Duration::from_micros(100);
+
 /// Binds `addr` and serves QUIC on it.
 pub(crate) fn bind(
     addr: SocketAddr,
@@ -62,7 +67,9 @@ fn endpoint_config(certificate: &Certificate) -> EndpointConfig {
     let mut config = EndpointConfig::new(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &reset)));
     let [a, b, c, d, e, f, g, h, ..] = certificate.secret("tidings connection ids");
     let id_key = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)));
+    config
+        .cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(id_key)))
+        .min_reset_interval(RESET_INTERVAL_MIN);
     config
 }
 
