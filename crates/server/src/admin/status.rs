@@ -98,9 +98,10 @@ impl Status {
         })
     }
 
-    /// The whole server. Tokens, keys or a certificate that can't be taken, and memory that runs short,
-    /// show here and don't count: what was in force still is, those who are here are served, and a
-    /// node that left for it would help nobody. A store counts if the configuration requires it.
+    /// The whole server. Tokens, keys or a certificate that can't be taken, and memory that runs
+    /// short, show here and don't count: what was in force still is, those who are here are
+    /// served, and a node that left for it would help nobody. A store counts if the configuration
+    /// requires it.
     pub(super) fn server(&self) -> Report {
         let state = self.state();
         let documents = state.documents();
