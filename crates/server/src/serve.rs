@@ -41,8 +41,9 @@ use issuer::Issuer;
 use progress::Meter;
 use reload::Reloaded;
 
-/// Arguments of `tidings serve`.
+/// Arguments of `tidings serve`. A flag that is given twice counts as it was given last.
 #[derive(Args, Debug)]
+#[command(args_override_self = true)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     files: FileFlags,

@@ -199,21 +199,27 @@ impl ServerProcess {
 
     /// Asks the admin listener for `path`: the status and the body.
     pub fn admin_get(&self, path: &str) -> io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect(self.admin)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let body = answer
-            .split_once("\r\n\r\n")
-            .map(|(_, body)| body.to_owned());
-        status
-            .zip(body)
-            .ok_or_else(|| io::Error::other(format!("no HTTP answer: {answer:?}")))
+        ask(self.admin, "GET", path, "", "")
+    }
+
+    /// Asks the admin listener to do something at `path`.
+    pub fn admin_put(&self, path: &str) -> io::Result<(u16, String)> {
+        ask(self.admin, "PUT", path, "", "")
+    }
+
+    /// Asks the web listener: the status and the body. `token` is shown unless it is empty.
+    pub fn web(
+        &self,
+        method: &str,
+        path: &str,
+        token: &str,
+        body: &str,
+    ) -> io::Result<(u16, String)> {
+        let fields = match token {
+            "" => String::new(),
+            token => format!("authorization: Bearer {token}\r\n"),
+        };
+        ask(self.http, method, path, &fields, body)
     }
 
     /// Everything the process has printed, over all restarts.
@@ -244,6 +250,33 @@ impl Drop for ServerProcess {
         self.child = self.leaving.take();
         self.kill();
     }
+}
+
+/// One request of HTTP/1 and its answer, on a connection of its own.
+fn ask(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &str,
+    body: &str,
+) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let len = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-length: {len}\r\n{fields}\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map(|(_, body)| body.to_owned());
+    status
+        .zip(body)
+        .ok_or_else(|| io::Error::other(format!("no HTTP answer: {answer:?}")))
 }
 
 /// Looks at `condition` until it holds. Panics after a generous time, naming `what` it waited for.

@@ -142,10 +142,65 @@ fn combinations_that_cannot_work_are_refused() {
             "must be a loopback address",
         ),
         ("[serve]\ncertificate = \"c.pem\"\n", "set both or neither"),
+        (
+            "[limits.web]\nidle_timeout_ms = 20000\n",
+            "[limits.web]: heartbeat must be at most half of idle_timeout",
+        ),
     ] {
         let error = load(text, &[], &[]).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+const ROOM: &str = "[channels.chat-room]\npolicy = \"false\"\n";
+
+#[test]
+fn a_variable_sets_a_key_of_a_channel_that_is_declared() {
+    let ask = (
+        "TIDINGS_CHANNELS_CHAT_ROOM_POLICY",
+        "{ ask = \"http://127.0.0.1:8000/may\" }",
+    );
+    let history = ("TIDINGS_CHANNELS_CHAT_ROOM_HISTORY", "7");
+    let settings = load(ROOM, &[ask, history], &[]).unwrap();
+    let declared = settings.channels.declarations().unwrap();
+    assert_eq!(declared.iter().next().unwrap().history(), Some(7));
+    assert!(settings.print().contains("http://127.0.0.1:8000/may"));
+    let plain = ("TIDINGS_CHANNELS_CHAT_ROOM_POLICY", "claims.sub != null");
+    load(ROOM, &[plain], &[]).unwrap();
+    let other = ("TIDINGS_CHANNELS_HALL_POLICY", "true");
+    let refused = load(ROOM, &[other], &[]).unwrap_err();
+    assert_eq!(
+        refused,
+        "TIDINGS_CHANNELS_HALL_POLICY is for no channel that the file declares; it declares: \
+         chat-room"
+    );
+}
+
+#[test]
+fn a_list_stands_in_the_file_as_one_and_in_a_variable_with_commas() {
+    let text = "[serve]\norigins = [\"https://a.example\", \"https://b.example\"]\n";
+    let file = load(text, &[], &[]).unwrap();
+    let commas = "https://a.example, https://b.example";
+    let variable = load("", &[("TIDINGS_SERVE_ORIGINS", commas)], &[]).unwrap();
+    assert_eq!(file.origins, ["https://a.example", "https://b.example"]);
+    assert_eq!(file.origins, variable.origins);
+    let error = load("[serve]\norigins = [\"a.example\"]\n", &[], &[]).unwrap_err();
+    assert!(
+        error.starts_with("serve.origins: `a.example` is no origin"),
+        "{error}"
+    );
+    let error = load("[serve]\nlog = [\"info\"]\n", &[], &[]).unwrap_err();
+    assert!(error.contains("not a list or a table"), "{error}");
+}
+
+#[test]
+fn claims_are_expected_only_of_tokens_that_somebody_can_sign() {
+    let error = load("[auth]\naudience = \"tidings\"\n", &[], &[]).unwrap_err();
+    assert!(
+        error.contains("are of use only with auth.jwt_secret"),
+        "{error}"
+    );
+    load("[auth]\naudience = \"a\"\njwks = \"keys.json\"\n", &[], &[]).unwrap();
 }
 
 #[test]
@@ -165,8 +220,13 @@ fn the_short_name_for_the_log_yields_to_the_full_one() {
 
 #[test]
 fn what_is_printed_reads_back() {
-    let text = "[serve]\ndata = 'a\"b'\ndev = false\n[limits]\nheartbeat_ms = 5\n";
-    let settings = load(text, &[], &[]).unwrap();
+    let text = "[serve]\ndata = 'a\"b'\nhttp = \"off\"\norigins = [\"https://a.example\"]\n\
+                [limits]\nheartbeat_ms = 5\n[limits.web]\nstreams = 7\n";
+    let settings = load(&format!("{text}{ROOM}"), &[], &[]).unwrap();
+    assert_eq!(
+        (settings.http, settings.web_limits.streams.streams),
+        (None, 7)
+    );
     let again = load(&settings.print(), &[], &[]).unwrap();
     assert_eq!(again.print(), settings.print());
     assert_eq!(again.data, Path::new("a\"b"));

@@ -152,3 +152,75 @@ async fn fetch(url: &HttpUrl) -> anyhow::Result<Keys> {
     let document = url.body(answer, DOCUMENT_LEN_MAX).await?;
     Ok(Keys::from_jwks(&document)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use auth::jwt::TokenError;
+    use jiff::Timestamp;
+    use jsonwebtoken::{EncodingKey, Header, jwk::Jwk};
+
+    use super::*;
+
+    const FIRST: &[u8] = b"the first secret of this issuer.";
+    const SECOND: &[u8] = b"the second secret of this issuer";
+
+    /// A JWKS document with the key that goes with `secret`, and a token that it signed.
+    fn issued(secret: &[u8]) -> (String, String) {
+        auth::jwt::install_crypto();
+        let id = String::from_utf8_lossy(secret).into_owned();
+        let key = EncodingKey::from_secret(secret).unwrap();
+        let mut jwk = Jwk::from_encoding_key(&key, jsonwebtoken::Algorithm::HS256).unwrap();
+        jwk.common.key_id = Some(id.clone());
+        let header = Header {
+            kid: Some(id),
+            ..Header::default()
+        };
+        let claims = serde_json::json!({ "exp": 9_999_999_999_u64 });
+        let token = jsonwebtoken::encode(&header, &claims, &key).unwrap();
+        (serde_json::json!({ "keys": [jwk] }).to_string(), token)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_of_an_unknown_key_has_the_keys_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let ((old_keys, old), (new_keys, new)) = (issued(FIRST), issued(SECOND));
+        fs::write(&path, old_keys).unwrap();
+        let jwt = Jwt {
+            jwks: Some(path.display().to_string()),
+            ..Jwt::default()
+        };
+        let issuer = Issuer::open(&jwt).unwrap().unwrap();
+        let WebTokens {
+            verifier,
+            unknown_key,
+        } = issuer.tokens.clone();
+        let following = tokio::spawn(issuer.follow(Arc::default()));
+        let judge = |token| verifier.verify(token, Timestamp::now()).map(drop);
+        assert_eq!(judge(&old), Ok(()));
+        assert_eq!(judge(&new), Err(TokenError::UnknownKey));
+        fs::write(&path, new_keys).unwrap();
+        unknown_key.notify_one();
+        sleep(PAUSE * 2).await;
+        assert_eq!(judge(&new), Ok(()));
+        assert_eq!(judge(&old), Err(TokenError::UnknownKey));
+        fs::write(&path, "[]").unwrap();
+        sleep(RENEWAL * 2).await;
+        assert_eq!(judge(&new), Ok(()), "what was in force stays");
+        following.abort();
+    }
+
+    #[test]
+    fn without_a_key_there_is_no_issuer_and_a_bad_one_is_named() {
+        assert!(Issuer::open(&Jwt::default()).unwrap().is_none());
+        let missing = Jwt {
+            public_key: Some("nowhere.pem".into()),
+            ..Jwt::default()
+        };
+        let error = Issuer::open(&missing).err().unwrap();
+        assert!(
+            format!("{error:#}").contains("auth.jwt_public_key nowhere.pem"),
+            "{error:#}"
+        );
+    }
+}

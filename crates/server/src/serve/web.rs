@@ -67,7 +67,7 @@ impl WebFaces {
         };
         let (store, authority) = (sources.store.clone(), sources.authority.clone());
         let server = WebServer::bind(config, store, authority, registry)
-            .with_context(|| format!("serve HTTP on {addr}"))?;
+            .with_context(|| format!("serve HTTP on {addr} (`--http` names another, or `off`)"))?;
         Ok(Self {
             server: Arc::new(server),
             hub: sources.channels.clone(),
