@@ -36,11 +36,11 @@ fn start(dir: &TempDir, auth: &str) -> ServerProcess {
     ServerProcess::start(TIDINGS, &dir.path().join("data"), &flags)
 }
 
-fn web_token(secret: &str, claims: Value) -> String {
+fn web_token(secret: &str, claims: &Value) -> String {
     // Only the first one counts; every test of this process may be first.
     let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
     let key = EncodingKey::from_secret(secret.as_bytes()).unwrap();
-    jsonwebtoken::encode(&Header::default(), &claims, &key).unwrap()
+    jsonwebtoken::encode(&Header::default(), claims, &key).unwrap()
 }
 
 fn in_an_hour() -> u64 {
@@ -100,7 +100,7 @@ fn the_claims_of_a_web_token_decide() {
     let auth = format!("[auth]\njwt_secret = \"{SECRET}\"\naudience = \"tidings\"\n");
     let mut server = start(&dir, &auth);
     let claims = json!({ "sub": "ada", "aud": "tidings", "rooms": [42], "exp": in_an_hour() });
-    let token = web_token(SECRET, claims.clone());
+    let token = web_token(SECRET, &claims);
     assert_eq!(emit(&server, 42, &token).0, 200);
     assert_eq!(emit(&server, 43, &token).0, 403);
     assert_eq!(emit(&server, 42, "").0, 403);
@@ -112,9 +112,9 @@ fn the_claims_of_a_web_token_decide() {
     old["exp"] = 1.into();
     let unsigned = format!("eyJhbGciOiJub25lIn0.{}.", token.split('.').nth(1).unwrap());
     for refused in [
-        web_token("another secret that is as long", claims),
-        web_token(SECRET, foreign),
-        web_token(SECRET, old),
+        web_token("another secret that is as long", &claims),
+        web_token(SECRET, &foreign),
+        web_token(SECRET, &old),
         unsigned,
         "a.b.c".to_owned(),
     ] {
@@ -136,7 +136,7 @@ fn keys_at_a_url_are_fetched_beside_the_start() {
     let (address, _asked) = back_end(move |_| answer("200 OK", &served));
     let dir = tempfile::tempdir().unwrap();
     let server = start(&dir, &format!("[auth]\njwks = \"http://{address}/keys\"\n"));
-    let token = web_token(SECRET, json!({ "rooms": [42], "exp": in_an_hour() }));
+    let token = web_token(SECRET, &json!({ "rooms": [42], "exp": in_an_hour() }));
     wait_for("the keys to be there", || {
         emit(&server, 42, &token).0 == 200
     });
@@ -153,7 +153,7 @@ fn an_issuer_that_is_away_shows_in_readiness_and_stops_nobody() {
         server.admin_get("/readyz/issuer").unwrap().0 == 503
     });
     assert_eq!(server.admin_get("/readyz").unwrap().0, 200);
-    let token = web_token(SECRET, json!({ "rooms": [42], "exp": in_an_hour() }));
+    let token = web_token(SECRET, &json!({ "rooms": [42], "exp": in_an_hour() }));
     assert_eq!(emit(&server, 42, &token).0, 401);
     server.assert_quiet(&["the keys of the issuer stay"]);
 }
@@ -179,7 +179,7 @@ fn a_back_end_is_asked_in_the_name_of_the_caller() {
     fs::write(&config, format!("{auth}{channel}")).unwrap();
     let flags = ["--config", config.to_str().unwrap(), "--dev=false"];
     let server = ServerProcess::start(TIDINGS, &dir.path().join("data"), &flags);
-    let token = web_token(SECRET, json!({ "sub": "ada", "exp": in_an_hour() }));
+    let token = web_token(SECRET, &json!({ "sub": "ada", "exp": in_an_hour() }));
     assert_eq!(emit(&server, 42, &token).0, 200);
     let question = asked.recv().unwrap();
     assert!(question.starts_with("POST /may "), "{question}");
