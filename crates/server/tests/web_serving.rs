@@ -148,6 +148,30 @@ fn a_history_in_memory_comes_back_with_a_new_epoch() {
 }
 
 #[test]
+fn over_the_memory_budget_nothing_that_lasts_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(&dir, "[limits]\nmemory_bytes = 1\n", &["--dev"]);
+    wait_for("the first sample", || {
+        server.log().contains("over the memory budget")
+    });
+    let (status, body) = server.web("GET", "/v1/watch?scope=/", "", "").unwrap();
+    assert_eq!(status, 503, "{body}");
+    let put = |text: &str| {
+        server
+            .web("PUT", "/v1/documents/tea.md", "", text)
+            .unwrap()
+            .0
+    };
+    assert_eq!(put(&"# Tea\n".repeat(2_000)), 503);
+    assert_eq!(put("# Tea"), 201);
+    let (_, metrics) = server.admin_get("/metrics").unwrap();
+    assert!(
+        metrics.contains(r#"tidings_web_refusals_total{limit="memory"} 2"#),
+        "{metrics}"
+    );
+}
+
+#[test]
 fn http_can_be_turned_off() {
     let dir = tempfile::tempdir().unwrap();
     let server = server(&dir, "", &["--dev", "--http", "off"]);

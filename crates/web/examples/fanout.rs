@@ -107,6 +107,7 @@ impl Plan {
             addr: (Ipv4Addr::LOCALHOST, 0).into(),
             certificate: None,
             limits,
+            memory: gate::Memory::default(),
             origins: Origins::default(),
             storage: Arc::new(Disk::open(dir.path()).unwrap()),
             web_tokens: None,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use auth::Authority;
 use documents::FileStore;
-use gate::{Admission, Buckets, Network, Phase, Rate, Window};
+use gate::{Admission, Buckets, Memory, Network, Phase, Rate, Window};
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,7 @@ pub(crate) struct Sources {
     pub(crate) store: FileStore,
     pub(crate) authority: Authority,
     pub(crate) keys: Keys,
+    pub(crate) memory: Memory,
     pub(crate) web_tokens: Option<WebTokens>,
     pub(crate) streams: StreamConfig,
 }
@@ -51,6 +52,7 @@ pub(crate) struct Face {
     pub(crate) held: TaskTracker,
     pub(crate) keys: Keys,
     pub(crate) limits: Limits,
+    pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
     pub(crate) origins: Origins,
     /// Slots of requests that are worked on.
@@ -81,6 +83,7 @@ impl Face {
             store,
             authority,
             keys,
+            memory,
             web_tokens,
             streams,
         } = sources;
@@ -99,6 +102,7 @@ impl Face {
             connections: TaskTracker::new(),
             held: TaskTracker::new(),
             keys,
+            memory,
             metrics,
             origins,
             rates: Mutex::new(Buckets::new(rate, limits.rate_addresses, now)),

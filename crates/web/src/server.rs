@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use auth::Authority;
 use documents::FileStore;
-use gate::{Certificate, CertificateError, Network, Phase, Verdict};
+use gate::{Certificate, CertificateError, Memory, Network, Phase, Verdict};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
@@ -58,6 +58,8 @@ pub struct Config {
     pub certificate: Option<Certificate>,
     /// The bounds.
     pub limits: Limits,
+    /// Whether there is room for more.
+    pub memory: Memory,
     /// Origins of pages that may use the server from elsewhere.
     pub origins: Origins,
     /// The data directory, which the store has opened: idempotency keys lie there too.
@@ -113,6 +115,7 @@ impl WebServer {
                 store,
                 authority,
                 keys,
+                memory: config.memory,
                 web_tokens: config.web_tokens,
                 streams: config.streams,
             },

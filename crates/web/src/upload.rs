@@ -42,10 +42,10 @@ async fn read(call: &mut Call, len_max: usize) -> Result<Upload, Fault> {
         let detail = format!("a body has at most {len_max} bytes");
         Fault::detailed(Code::TooLarge, detail)
     };
-    let slow = |limit| {
+    let late = |limit| {
         face.metrics.refused(limit);
         match limit {
-            Limit::Uploads => Fault::new(Code::Busy).retry_after(RETRY_SOON),
+            Limit::Memory | Limit::Uploads => Fault::new(Code::Busy).retry_after(RETRY_SOON),
             _ => Fault::new(Code::SlowBody),
         }
     };
@@ -60,11 +60,14 @@ async fn read(call: &mut Call, len_max: usize) -> Result<Upload, Fault> {
         if place.is_none()
             && bytes.len() as u64 + call.body.size_hint().lower() > SMALL_BODY_BYTES as u64
         {
+            if face.memory.is_over() {
+                return Err(late(Limit::Memory));
+            }
             let taken = timeout_at(deadline, face.uploads.clone().acquire_owned()).await;
-            place = taken.map_err(|_| slow(Limit::Uploads))?.ok();
+            place = taken.map_err(|_| late(Limit::Uploads))?.ok();
         }
         let read = timeout_at(deadline, next(&mut call.body)).await;
-        match read.map_err(|_| slow(Limit::RequestTimeout))?? {
+        match read.map_err(|_| late(Limit::RequestTimeout))?? {
             None => {
                 let bytes = bytes.freeze();
                 return Ok(Upload { bytes, place });

@@ -56,6 +56,7 @@ impl WebFaces {
             addr,
             certificate: settings.tls.then(|| sources.certificate.clone()),
             limits: settings.web_limits.clone(),
+            memory: sources.memory.clone(),
             origins: settings.origins()?,
             storage: Arc::new(storage),
             web_tokens,

@@ -80,14 +80,15 @@ pub(crate) fn admit(face: &Face) -> Result<Admitted, Fault> {
         let after = window.returns_after(face.ticket());
         return Err(Fault::new(Code::Draining).retry_after(after));
     }
-    face.streams
-        .admission
-        .admit(Instant::now())
-        .map_err(|limit| {
-            face.metrics.refused(limit);
-            let after = COME_BACK + spread(face.ticket(), COME_BACK_SPREAD);
-            Fault::new(Code::Busy).retry_after(after)
-        })
+    let admitted = match face.memory.is_over() {
+        true => Err(Limit::Memory),
+        false => face.streams.admission.admit(Instant::now()),
+    };
+    admitted.map_err(|limit| {
+        face.metrics.refused(limit);
+        let after = COME_BACK + spread(face.ticket(), COME_BACK_SPREAD);
+        Fault::new(Code::Busy).retry_after(after)
+    })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use auth::{Authority, Files};
 use documents::FileStore;
-use gate::Certificate;
+use gate::{Certificate, Memory};
 use prometheus_client::registry::Registry;
 use storage::Disk;
 use tempfile::TempDir;
@@ -123,6 +123,7 @@ impl World {
             addr: ([127, 0, 0, 1], 0).into(),
             certificate,
             limits,
+            memory: Memory::default(),
             origins,
             storage: Arc::new(Disk::open(dir.path()).unwrap()),
             web_tokens: None,
