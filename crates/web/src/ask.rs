@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,9 +17,12 @@ use channels::{Question, Right, Verdict};
 use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -41,7 +44,8 @@ const ANSWERS_MAX: usize = 10_000;
 
 /// Asks back ends.
 pub(crate) struct Asker {
-    client: Client<HttpConnector, Full<Bytes>>,
+    /// Made when it is first needed: the roots of the system are read for it.
+    client: OnceLock<Client<HttpsConnector<HttpConnector>, Full<Bytes>>>,
     turns: Semaphore,
     answers: Mutex<HashMap<Asked, (Verdict, Instant)>>,
 }
@@ -58,7 +62,7 @@ struct Asked {
 impl Default for Asker {
     fn default() -> Self {
         Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
+            client: OnceLock::new(),
             turns: Semaphore::new(QUESTIONS_MAX),
             answers: Mutex::default(),
         }
@@ -118,7 +122,7 @@ impl Asker {
             value.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, value);
         }
-        let status = self.client.request(request).await.ok()?.status();
+        let status = self.client().request(request).await.ok()?.status();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
                 Some(Verdict::Denied)
@@ -128,8 +132,39 @@ impl Asker {
         }
     }
 
+    fn client(&self) -> &Client<HttpsConnector<HttpConnector>, Full<Bytes>> {
+        self.client.get_or_init(|| {
+            let connector = HttpsConnectorBuilder::new()
+                .with_tls_config(tls_config())
+                .https_or_http()
+                .enable_http1()
+                .build();
+            Client::builder(TokioExecutor::new()).build(connector)
+        })
+    }
+
     fn answers(&self) -> MutexGuard<'_, HashMap<Asked, (Verdict, Instant)>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Believes whom the system's roots vouch for. Where there are none, nobody's certificate is good,
+/// and plain questions go on.
+fn tls_config() -> ClientConfig {
+    let start = || {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has the ciphers of the default versions")
+    };
+    match start().try_with_platform_verifier() {
+        Ok(config) => config.with_no_client_auth(),
+        Err(error) => {
+            warn!(%error, "no roots of the system: back ends over https can't be asked");
+            start()
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth()
+        }
     }
 }
 
