@@ -45,19 +45,19 @@ pub(crate) struct HttpUrl {
 #[derive(Debug, Error)]
 pub(crate) enum HttpError {
     /// The host can't be reached.
-    #[error("connect to {server}: {source}")]
+    #[error("connect to {server}: {cause}")]
     Connect {
         server: ServerAddress,
-        source: io::Error,
+        cause: io::Error,
     },
     /// The dial took too long.
     #[error("connect to {0}: no answer in time")]
     DialTimeout(ServerAddress),
     /// The conversation broke.
-    #[error("talk to {server}: {source}")]
+    #[error("talk to {server}: {cause}")]
     Exchange {
         server: ServerAddress,
-        source: hyper::Error,
+        cause: hyper::Error,
     },
     /// The body is longer than the caller takes, or broke.
     #[error("read the answer of {server}: {reason}")]
@@ -66,8 +66,8 @@ pub(crate) enum HttpError {
         reason: String,
     },
     /// TLS can't be set up.
-    #[error("set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    #[error("set up TLS: {cause}")]
+    Tls { cause: rustls::Error },
 }
 
 /// Why a text is no URL that can be asked.
@@ -160,7 +160,7 @@ impl HttpUrl {
         let address = (self.server.host(), self.server.port());
         TcpStream::connect(address)
             .await
-            .map_err(|source| self.unconnected(source))
+            .map_err(|cause| self.unconnected(cause))
     }
 
     async fn secure(
@@ -171,7 +171,8 @@ impl HttpUrl {
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + 'static, HttpError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| HttpError::Tls { cause })?
             .dangerous()
             .with_custom_certificate_verifier(trust.verifier(self.server.clone(), on_first_use))
             .with_no_client_auth();
@@ -179,7 +180,7 @@ impl HttpUrl {
             .map_err(|error| self.unconnected(io::Error::other(error)))?;
         let connector = TlsConnector::from(Arc::new(config));
         let connected = connector.connect(name, stream).await;
-        connected.map_err(|source| self.unconnected(source))
+        connected.map_err(|cause| self.unconnected(cause))
     }
 
     async fn exchange<S>(
@@ -190,9 +191,9 @@ impl HttpUrl {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let broken = |source| HttpError::Exchange {
+        let broken = |cause| HttpError::Exchange {
             server: self.server.clone(),
-            source,
+            cause,
         };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
@@ -202,10 +203,10 @@ impl HttpUrl {
         sender.send_request(request).await.map_err(broken)
     }
 
-    fn unconnected(&self, source: io::Error) -> HttpError {
+    fn unconnected(&self, cause: io::Error) -> HttpError {
         HttpError::Connect {
             server: self.server.clone(),
-            source,
+            cause,
         }
     }
 }
