@@ -6,6 +6,11 @@
 //! little for them, so that frames are taken in parts. Each reports what it is told, and at the
 //! end nobody may have missed a change without a word.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic of a helper is the failure report"
+)]
+
 mod listener;
 mod world;
 

@@ -1,5 +1,10 @@
 //! `GET /v1/socket`: the sync protocol over real sockets.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic of a helper is the failure report"
+)]
+
 mod listener;
 mod world;
 

@@ -1,5 +1,10 @@
 //! `GET /v1/watch` over real sockets.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic of a helper is the failure report"
+)]
+
 mod listener;
 mod world;
 
@@ -378,7 +383,7 @@ async fn bytes_after_a_request_change_nothing_and_too_many_end_it() {
 }
 
 /// A reader that has the kernel hold as little as possible.
-async fn narrow(world: &World) -> TcpStream {
+fn narrow(world: &World) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     socket.connect(&world.addr.into()).unwrap();
@@ -394,7 +399,7 @@ async fn a_reader_that_stops_hurts_itself_alone_and_is_told_what_it_missed() {
         ..limits()
     };
     let world = World::with(limits, Origins::default()).await;
-    let mut stuck = narrow(&world).await;
+    let mut stuck = narrow(&world);
     let request = format!(
         "GET /v1/watch?scope=/ HTTP/1.1\r\nHost: {}\r\n\r\n",
         world.addr
@@ -445,7 +450,7 @@ async fn a_reader_that_takes_nothing_is_closed_after_the_stall_limit() {
         ..limits()
     };
     let world = World::with(limits, Origins::default()).await;
-    let mut stuck = narrow(&world).await;
+    let mut stuck = narrow(&world);
     let request = format!(
         "GET /v1/watch?scope=/ HTTP/1.1\r\nHost: {}\r\n\r\n",
         world.addr

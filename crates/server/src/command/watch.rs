@@ -13,10 +13,9 @@
 
 use clap::Args;
 use client::{Change, Client, Gap, Notice, Watch, WatchError};
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use wire::{Cursor, DocumentScope, Scope};
+use wire::{ChangeRecord, Cursor, DocumentScope, GapReason, NoticeRecord, Scope};
 
 use super::connect::Connection;
 use super::failure::Failure;
@@ -209,29 +208,6 @@ struct Printer {
     fail_on_gap: bool,
 }
 
-/// A change as an object, the same on every face.
-#[derive(Serialize)]
-struct Record<'a> {
-    cursor: String,
-    scope: String,
-    op: &'a str,
-    name: &'a str,
-    version: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct GapRecord<'a> {
-    cursor: String,
-    scope: String,
-    op: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-}
-
 type Flow = std::ops::ControlFlow<()>;
 
 impl Printer {
@@ -259,35 +235,39 @@ impl Printer {
     }
 
     fn change(&mut self, scope: &Scope, change: &Change, cursor: &Cursor) -> Result<(), Failure> {
-        let record = Record {
-            cursor: cursor.to_string(),
-            scope: scope.to_string(),
+        let scope = scope.to_string();
+        let record = ChangeRecord {
+            cursor,
             op: change.op.as_str(),
             name: change.path.as_str(),
             version: change.version,
-            hash: change.hash.map(|hash| hash.to_string()),
+            hash: change.hash,
             agent: change.agent.as_deref(),
+            at: None,
+            data: None,
+            scope: Some(&scope),
         };
         let fields = [
-            &record.cursor,
+            &cursor.to_string(),
             record.op,
             record.name,
             &change.version.to_string(),
-            record.hash.as_deref().unwrap_or_default(),
+            &change.hash.map(|hash| hash.to_string()).unwrap_or_default(),
             record.agent.unwrap_or_default(),
         ];
         self.output.line(&record, &fields)
     }
 
     fn gap(&mut self, scope: &Scope, gap: &Gap, cursor: &Cursor) -> Result<(), Failure> {
-        let record = GapRecord {
-            cursor: cursor.to_string(),
-            scope: scope.to_string(),
-            op: "gap",
-            reason: gap.reason.map(|reason| reason.as_str()),
+        let scope = scope.to_string();
+        let record = NoticeRecord::Gap {
+            cursor: Some(cursor),
+            reason: gap.reason,
+            delay_ms: None,
+            scope: Some(&scope),
         };
-        let reason = record.reason.unwrap_or_default();
-        let fields = [&record.cursor, record.op, "", "", "", reason];
+        let reason = gap.reason.map_or("", GapReason::as_str);
+        let fields = [&cursor.to_string(), "gap", "", "", "", reason];
         self.output.line(&record, &fields)
     }
 }
