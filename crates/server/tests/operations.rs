@@ -140,7 +140,7 @@ async fn above_the_memory_budget_newcomers_are_refused_and_those_who_are_here_ar
     let (status, body) = server.admin_get("/readyz").unwrap();
     assert_eq!(status, 200, "{body}");
     assert!(body.contains("\"over\":true"), "{body}");
-    assert!(!metrics(&server).contains("refusals_total{limit=\"memory\"} 0\n"));
+    assert!(!metrics(&server).contains("tidings_mark_refusals_total{limit=\"memory\"} 0\n"));
     server.assert_quiet(&["over the memory budget"]);
 }
 

@@ -126,6 +126,70 @@ fn the_claims_of_a_web_token_decide() {
     assert!(!server.log().contains(SECRET));
 }
 
+/// What a socket says to a subscribe of `scope` after a hello with `token`.
+fn subscribe(server: &ServerProcess, token: &str, scope: &str) -> String {
+    let mut stream = TcpStream::connect(server.http()).unwrap();
+    write!(
+        stream,
+        "GET /v1/socket HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\n\
+         upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    .unwrap();
+    for frame in [
+        json!({ "t": "hello", "v": 1, "token": token }),
+        json!({ "t": "subscribe", "id": "1", "scope": scope }),
+    ] {
+        let text = frame.to_string();
+        // A masked text frame with a mask of zeros; a longer one says its length elsewhere.
+        let head = match u8::try_from(text.len()) {
+            Ok(len) if len < 126 => vec![0x81, 0x80 | len, 0, 0, 0, 0],
+            _ => {
+                let len = u16::try_from(text.len()).unwrap().to_be_bytes();
+                vec![0x81, 0xfe, len[0], len[1], 0, 0, 0, 0]
+            }
+        };
+        stream
+            .write_all(&[&head[..], text.as_bytes()].concat())
+            .unwrap();
+    }
+    let mut told = Vec::new();
+    loop {
+        let mut piece = [0; 1024];
+        let len = stream.read(&mut piece).unwrap();
+        told.extend_from_slice(&piece[..len]);
+        let text = String::from_utf8_lossy(&told);
+        if len == 0 || text.contains(r#""id":"1""#) {
+            return text.into_owned();
+        }
+    }
+}
+
+#[test]
+fn a_web_token_is_known_on_streams_and_sockets_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let auth = format!("[auth]\njwt_secret = \"{SECRET}\"\n");
+    let server = start(&dir, &auth);
+    let token = web_token(SECRET, &json!({ "rooms": [42], "exp": in_an_hour() }));
+    let watch = |scope: &str, token: &str| {
+        let url = server.http_url();
+        let arguments = ["watch", scope, "--until-caught-up", "--url", &url];
+        let mut command = std::process::Command::new(TIDINGS);
+        let command = command.args(arguments).env("TIDINGS_TOKEN", token);
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(watch("channel:room?id=42", &token), Some(0));
+    assert_eq!(watch("channel:room?id=43", &token), Some(4));
+    assert_eq!(watch("channel:room?id=42", ""), Some(4));
+    let told = subscribe(&server, &token, "channel:room?id=42");
+    assert!(told.contains(r#""t":"ack""#), "{told}");
+    let told = subscribe(&server, &token, "channel:room?id=43");
+    assert!(told.contains("not-permitted"), "{told}");
+    let told = subscribe(&server, "a.b.c", "channel:room?id=42");
+    assert!(told.contains("unauthorized"), "{told}");
+    server.assert_quiet(&[]);
+}
+
 #[test]
 fn keys_at_a_url_are_fetched_beside_the_start() {
     let keys = |secret: &str| {

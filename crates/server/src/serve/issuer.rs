@@ -4,7 +4,8 @@
 //! URL is fetched beside it: a server must not depend on another one to start, and until then
 //! tokens of unknown keys are refused. The document is read again every [`RENEWAL`], and when a
 //! token was signed with an unknown key, but not sooner than [`PAUSE`] after the last time. One
-//! that can't be taken leaves in force what was, is logged once and shows in readiness.
+//! that can't be taken leaves in force what was, is logged once, shows in readiness and is tried
+//! again after [`RETRY`].
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,6 +31,9 @@ const RENEWAL: Duration = Duration::from_secs(5 * 60);
 
 /// Whoever sends tokens of unknown keys must not have us flood the issuer.
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// After a failure: an issuer that starts together with us is there soon.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// An issuer that is slower than this is asked again later.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -109,12 +113,14 @@ impl Issuer {
                 last = problem;
             }
             is_due = true;
+            if last.is_some() {
+                sleep(RETRY).await;
+                continue;
+            }
             sleep(PAUSE).await;
             let rest = RENEWAL.saturating_sub(PAUSE);
-            // Either is a reason to look, and so is a failure.
-            if last.is_none() {
-                let _ = timeout(rest, self.tokens.unknown_key.notified()).await;
-            }
+            // Either is a reason to look.
+            let _ = timeout(rest, self.tokens.unknown_key.notified()).await;
         }
     }
 }
