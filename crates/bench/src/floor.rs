@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use crate::spread::Spread;
 
@@ -34,8 +34,9 @@ pub(crate) fn sync(directory: &Path) -> anyhow::Result<Spread> {
 }
 
 /// The file operations that a durable publish can't do without: the version file and its name,
-/// the journal's record, the link; each synced.
-pub(crate) fn publish(directory: &Path) -> anyhow::Result<Spread> {
+/// the journal's record, the link; each synced. One on each beat of `pace`, as the writer that is
+/// compared with it, since a machine that was idle in between is slower.
+pub(crate) fn publish(directory: &Path, pace: Duration) -> anyhow::Result<Spread> {
     let root = directory.join("floor-publish");
     fs::create_dir(&root)?;
     let handle = File::open(&root)?;
@@ -54,6 +55,7 @@ pub(crate) fn publish(directory: &Path) -> anyhow::Result<Spread> {
         fs::rename(root.join("link.tmp"), root.join("link"))?;
         handle.sync_all()?;
         spread.record(begun.elapsed());
+        std::thread::sleep(pace.saturating_sub(begun.elapsed()));
     }
     Ok(spread)
 }
@@ -79,8 +81,14 @@ fn cpu_per_send(bytes: usize) -> anyhow::Result<Duration> {
 }
 
 /// How long one thread needs to hand `packets` full packets to each of `sockets` loopback sockets,
-/// as each receiver sees it: the fan-out of a server without any work of its own.
-pub(crate) fn fan_out(sockets: usize, packets: usize, rounds: usize) -> anyhow::Result<Spread> {
+/// as another thread that reads them sees it, once in each `pace`: the fan-out of a server without any
+/// work of its own to a client without any.
+pub(crate) fn fan_out(
+    sockets: usize,
+    packets: usize,
+    rounds: usize,
+    pace: Duration,
+) -> anyhow::Result<Spread> {
     let receivers = (0..sockets)
         .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
         .collect::<Result<Vec<_>, _>>()?;
@@ -91,17 +99,33 @@ pub(crate) fn fan_out(sockets: usize, packets: usize, rounds: usize) -> anyhow::
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let payload = vec![b'.'; PACKET_BYTES];
     let mut spread = Spread::new();
-    let mut buf = vec![0; PACKET_BYTES];
     for _ in 0..rounds {
+        std::thread::sleep(pace);
         let begun = Instant::now();
-        for (address, receiver) in addresses.iter().zip(&receivers) {
-            for _ in 0..packets {
-                sender.send_to(&payload, address)?;
+        std::thread::scope(|scope| -> anyhow::Result<()> {
+            let reading = scope.spawn(|| receive(&receivers, packets, begun));
+            for address in &addresses {
+                for _ in 0..packets {
+                    sender.send_to(&payload, address)?;
+                }
             }
-            for _ in 0..packets {
-                receiver.recv(&mut buf)?;
-            }
-            spread.record_times(begun.elapsed(), u64::try_from(packets)?);
+            let read = reading
+                .join()
+                .map_err(|_| anyhow!("the reading thread panicked"))?;
+            spread.merge(&read?);
+            Ok(())
+        })?;
+    }
+    Ok(spread)
+}
+
+fn receive(sockets: &[UdpSocket], packets: usize, begun: Instant) -> anyhow::Result<Spread> {
+    let mut buf = vec![0; PACKET_BYTES];
+    let mut spread = Spread::new();
+    for socket in sockets {
+        for _ in 0..packets {
+            socket.recv(&mut buf)?;
+            spread.record(begun.elapsed());
         }
     }
     Ok(spread)

@@ -18,19 +18,43 @@ use crate::spread::Spread;
 
 /// The watches of one connection in every fan-out, as the design's aims are stated.
 const WATCHES_A_CONNECTION: usize = 100;
-/// Events of each fan-out, after one that warms up.
-const FAN_OUT_EVENTS: usize = 10;
 /// What an event block, its frame and packet take on the wire, rounded up.
 const BLOCK_ON_WIRE_BYTES: usize = 240;
 const PACKET_BYTES: usize = 1452;
 const MICROS: f64 = 1e6;
 const MILLIS: f64 = 1e3;
 
+/// A fan-out: how many watchers, how many events after one that warms up, and how far apart. The
+/// paces leave both cores some idle time, so that latencies don't add up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FanOut {
+    watchers: usize,
+    events: usize,
+    pace: Duration,
+}
+
+impl FanOut {
+    const THOUSAND: Self = Self {
+        watchers: 1_000,
+        events: 500,
+        pace: Duration::from_millis(20),
+    };
+    const TEN_THOUSAND: Self = Self {
+        watchers: 10_000,
+        events: 40,
+        pace: Duration::from_millis(250),
+    };
+    const HUNDRED_THOUSAND: Self = Self {
+        watchers: 100_000,
+        events: 10,
+        pace: Duration::from_millis(2_500),
+    };
+}
+
 /// How much of each scenario to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// The watchers of each fan-out.
-    pub(crate) fan_outs: &'static [usize],
+    pub(crate) fan_outs: &'static [FanOut],
     /// Connections of the memory scenario.
     pub(crate) idle_connections: usize,
     /// Writes of each latency scenario.
@@ -39,12 +63,16 @@ pub(crate) struct Extent {
 
 impl Extent {
     pub(crate) const WHOLE: Self = Self {
-        fan_outs: &[1_000, 10_000, 100_000],
+        fan_outs: &[
+            FanOut::THOUSAND,
+            FanOut::TEN_THOUSAND,
+            FanOut::HUNDRED_THOUSAND,
+        ],
         idle_connections: 2_000,
         writes: 500,
     };
     pub(crate) const QUICK: Self = Self {
-        fan_outs: &[1_000],
+        fan_outs: &[FanOut::THOUSAND],
         idle_connections: 100,
         writes: 50,
     };
@@ -91,7 +119,7 @@ pub(crate) async fn latency(binary: &Path, extent: Extent) -> anyhow::Result<Sec
     const PACE: Duration = Duration::from_millis(20);
     let bench = Bench::start(binary)?;
     let sync = floor::sync(bench.data.path())?;
-    let publish = floor::publish(bench.data.path())?;
+    let publish = floor::publish(bench.data.path(), PACE)?;
     let mut swarm = Swarm::open(bench.dialer.dial_many(1).await?, 1, "/").await?;
     let writer = bench.dialer.dial().await?;
     let answers = write_at(&writer, extent.writes, PACE).await?;
@@ -115,7 +143,7 @@ pub(crate) async fn latency(binary: &Path, extent: Extent) -> anyhow::Result<Sec
     })
 }
 
-/// One event to many watches of one prefix, one event a second.
+/// One event to many watches of one prefix.
 pub(crate) async fn fan_out(
     binary: &Path,
     extent: Extent,
@@ -134,9 +162,9 @@ pub(crate) async fn fan_out(
             packet_send.as_secs_f64() * MICROS,
         ),
     ];
-    for &watchers in extent.fan_outs {
-        progress(&format!("{watchers} watchers"));
-        figures.extend(fan_out_to(binary, watchers, block_send).await?);
+    for fan_out in extent.fan_outs {
+        progress(&format!("{} watchers", fan_out.watchers));
+        figures.extend(fan_out_to(binary, *fan_out, block_send).await?);
     }
     Ok(Section {
         title: "One event to many watchers",
@@ -147,12 +175,17 @@ pub(crate) async fn fan_out(
 
 async fn fan_out_to(
     binary: &Path,
-    watchers: usize,
+    fan_out: FanOut,
     block_send: Duration,
 ) -> anyhow::Result<Vec<Figure>> {
+    let FanOut {
+        watchers,
+        events,
+        pace,
+    } = fan_out;
     let connections = watchers.div_ceil(WATCHES_A_CONNECTION);
     let packets = (WATCHES_A_CONNECTION * BLOCK_ON_WIRE_BYTES).div_ceil(PACKET_BYTES);
-    let floor = floor::fan_out(connections, packets, FAN_OUT_EVENTS)?;
+    let floor = floor::fan_out(connections, packets, events, pace)?;
     let bench = Bench::start(binary)?;
     let opened = bench.dialer.dial_many(connections).await?;
     let mut swarm = Swarm::open(opened, WATCHES_A_CONNECTION, "/").await?;
@@ -161,16 +194,16 @@ async fn fan_out_to(
     swarm.wait_for(watchers as u64).await?;
     swarm.take_ages();
     let before = bench.server.usage();
-    for number in 0..FAN_OUT_EVENTS {
+    for number in 0..events {
         let begun = Instant::now();
         let body = Bytes::from(format!("event {number}"));
         load::publish(&writer, "/event.md", body).await?;
         swarm.wait_for((watchers * (number + 2)) as u64).await?;
-        tokio::time::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed())).await;
+        tokio::time::sleep(pace.saturating_sub(begun.elapsed())).await;
     }
     let cpu = bench.server.usage().cpu - before.cpu;
     let ages = swarm.take_ages();
-    let micros = cpu.as_secs_f64() * MICROS / (watchers * FAN_OUT_EVENTS) as f64;
+    let micros = cpu.as_secs_f64() * MICROS / (watchers * events) as f64;
     let aim = if watchers > 10_000 { 500.0 } else { 100.0 };
     Ok(vec![
         millis(format!("1 to {watchers} p50"), ages.p50()).floor_of(floor.p50()),
@@ -261,7 +294,7 @@ pub(crate) async fn throughput(binary: &Path, extent: Extent) -> anyhow::Result<
     let mut figures = Vec::new();
     for writers in [1, 32] {
         let bench = Bench::start(binary)?;
-        let publish = floor::publish(bench.data.path())?;
+        let publish = floor::publish(bench.data.path(), Duration::ZERO)?;
         let connections = bench.dialer.dial_many(writers).await?;
         let begun = Instant::now();
         let mut tasks = JoinSet::new();

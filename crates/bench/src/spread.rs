@@ -17,13 +17,9 @@ impl Spread {
     }
 
     pub(crate) fn record(&mut self, duration: Duration) {
-        self.record_times(duration, 1);
-    }
-
-    pub(crate) fn record_times(&mut self, duration: Duration, times: u64) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         // The histogram grows with its values, up to centuries.
-        let _infallible = self.0.record_n(nanos, times);
+        let _infallible = self.0.record(nanos);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
