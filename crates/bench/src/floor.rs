@@ -81,8 +81,8 @@ fn cpu_per_send(bytes: usize) -> anyhow::Result<Duration> {
 }
 
 /// How long one thread needs to hand `packets` full packets to each of `sockets` loopback sockets,
-/// as another thread that reads them sees it, once in each `pace`: the fan-out of a server without any
-/// work of its own to a client without any.
+/// as another thread that reads them sees it, once in each `pace`: the fan-out of a server without
+/// any work of its own to a client without any.
 pub(crate) fn fan_out(
     sockets: usize,
     packets: usize,

@@ -2,9 +2,9 @@
 //! socket with blocking writes.
 //!
 //! `cargo run --release -p tidings-web --example fanout -- [sockets] [rate] [seconds]` runs the
-//! floor, SSE and WebSocket in turn with the same client, a process of its own, and prints for each
-//! the CPU of a copy, the latencies, and the memory of an idle connection. The time of sending is in
-//! the frame. Both run on the same machine, so only the ratios mean something.
+//! floor, SSE and WebSocket in turn with the same client, a process of its own, and prints for
+//! each the CPU of a copy, the latencies, and the memory of an idle connection. The time of
+//! sending is in the frame. Both run on the same machine, so only the ratios mean something.
 
 #![allow(clippy::unwrap_used, reason = "it measures, and a failure ends it")]
 
@@ -73,7 +73,8 @@ impl Plan {
         let mut copies = 0;
         self.pace(|| {
             let frame = format!(
-                "event: publish\nid: 7f3a9c21d0be-{copies}\ndata: {{\"cursor\":\"7f3a9c21d0be:1\",\"op\":\"publish\",\
+                "event: publish\nid: 7f3a9c21d0be-{copies}\ndata: {{\
+                 \"cursor\":\"7f3a9c21d0be:1\",\"op\":\"publish\",\
                  \"name\":\"/notes/tea.md\",\"version\":1,\"hash\":\"{}\",\"agent\":\"{}\",\
                  \"scope\":\"doc:/notes/\"}}\n\n",
                 ContentHash::of(b"x"),
@@ -242,7 +243,8 @@ fn load(args: &[String]) {
 async fn begin(addr: SocketAddr, is_socket: bool) -> TcpStream {
     let mut socket = TcpStream::connect(addr).await.unwrap();
     let head = if is_socket {
-        "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     } else {
         "GET /v1/watch?scope=/notes/ HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -512,7 +512,9 @@ async fn events_of_a_channel_reach_its_members_and_resume_from_its_history() {
     }
     assert_eq!(frame["events"][0]["data"], json!({"text": "hello"}));
     // Live again, for both, from a client.
-    let publishing = json!({"t": "publish", "id": "p", "channel": "room?id=42", "event": "message", "data": [1]});
+    let publishing = json!({
+        "t": "publish", "id": "p", "channel": "room?id=42", "event": "message", "data": [1],
+    });
     late.send(&publishing).await;
     assert!(late.frame_of("p").await["cursor"].is_string());
     for socket in [&mut socket, &mut late] {
