@@ -1,10 +1,10 @@
 //! The silence checker over SSE, NDJSON and the sync protocol, under load.
 //!
 //! One writer tells changes in bursts, each when a keen watcher has seen the last. Watchers of
-//! every kind follow it in four manners: keen; slow, in that they stop until thousands of changes were made; cut, in that they
-//! drop their connection and come back with their last position; narrow, in that the kernel keeps
-//! little for them, so that frames are taken in parts. Each reports what it is told, and at the
-//! end nobody may have missed a change without a word.
+//! every kind follow it in four manners: keen; slow, in that they stop until thousands of changes
+//! were made; cut, in that they drop their connection and come back with their last position;
+//! narrow, in that the kernel keeps little for them, so that frames are taken in parts. Each
+//! reports what it is told, and at the end nobody may have missed a change without a word.
 
 #![allow(
     clippy::unwrap_used,
