@@ -100,6 +100,7 @@ enum Told {
     Acknowledged(Cursor),
     Change(Cursor, Fact),
     Ended,
+    Excused,
     Gap(Cursor, GapReason),
     Position(Cursor),
 }
@@ -249,6 +250,12 @@ impl Watcher {
         self.report(Told::Position(cursor));
     }
 
+    /// Nothing that is written from here on is owed to it: its right is about to be taken, and
+    /// the watcher learns of that later than the server.
+    pub fn excuse(&self) {
+        self.report(Told::Excused);
+    }
+
     /// The watch ended for good and said so: a lost right, or the test closed it.
     pub fn ended(&self) {
         self.report(Told::Ended);
@@ -262,7 +269,7 @@ impl Watcher {
             .any(|(at, told)| match told {
                 Told::Change(_, told) => told == fact,
                 Told::Gap(..) | Told::Ended => *at > since,
-                Told::Acknowledged(_) | Told::Position(_) => false,
+                Told::Acknowledged(_) | Told::Excused | Told::Position(_) => false,
             })
     }
 }
@@ -317,7 +324,7 @@ impl Log {
             return Ok(());
         };
         let ended = watcher.told.iter().find_map(|(at, told)| match told {
-            Told::Ended => Some(*at),
+            Told::Ended | Told::Excused => Some(*at),
             _ => None,
         });
         let delivered: BTreeMap<&Fact, u64> = watcher
@@ -332,7 +339,7 @@ impl Log {
             match told {
                 Told::Change(..) => report.deliveries += 1,
                 Told::Gap(_, reason) => *report.gaps.entry(reason.as_str()).or_default() += 1,
-                Told::Acknowledged(_) | Told::Ended | Told::Position(_) => {}
+                Told::Acknowledged(_) | Told::Ended | Told::Excused | Told::Position(_) => {}
             }
         }
         for (begun, acknowledged, fact) in self.acknowledged() {
@@ -365,7 +372,7 @@ impl Log {
                 }
                 Told::Change(cursor, _) => (cursor, false, true),
                 Told::Position(cursor) => (cursor, false, false),
-                Told::Ended => continue,
+                Told::Ended | Told::Excused => continue,
             };
             if let Some(last) = &last {
                 if cursor.epoch != last.epoch {

@@ -1,4 +1,5 @@
-//! What can be wrong with the settings, and the fix.
+//! What can be wrong with the settings, and the fix. A text leaves its cause to the error's source,
+//! which whoever prints it appends.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,13 +23,13 @@ pub(crate) enum ConfigError {
     #[error("{name} is for no channel that the file declares; it declares: {declared}")]
     ChannelVariable { name: String, declared: String },
     /// A channel that can't be served as it is declared.
-    #[error("[channels]: {0}")]
+    #[error("[channels]")]
     Declaration(#[from] channels::DeclarationError),
     /// One of certificate and key.
     #[error("serve.certificate and serve.certificate_key go together; set both or neither")]
     HalfCertificate,
     /// Limits that can't work, alone or together.
-    #[error("[limits]: {0}")]
+    #[error("[limits]")]
     Limits(#[from] quic::LimitsError),
     /// Claims are expected of tokens that nobody can sign.
     #[error(
@@ -37,7 +38,7 @@ pub(crate) enum ConfigError {
     )]
     NoKeys,
     /// Origins that no browser sends.
-    #[error("serve.origins: {0}")]
+    #[error("serve.origins")]
     Origins(#[from] web::OriginsError),
     /// A value outside its range or of the wrong kind.
     #[error("{place}: {key} must be {wanted}, not {found}")]
@@ -48,7 +49,7 @@ pub(crate) enum ConfigError {
         found: String,
     },
     /// The file can't be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Read {
         path: PathBuf,
         source: std::io::Error,
@@ -75,7 +76,7 @@ pub(crate) enum ConfigError {
         nearest: String,
     },
     /// Limits of the web faces that can't work, alone or together.
-    #[error("[limits.web]: {0}")]
+    #[error("[limits.web]")]
     WebLimits(#[from] web::LimitsError),
     /// Nobody knows the variable.
     #[error("unknown variable {name}; the nearest known one is {nearest}")]

@@ -16,9 +16,8 @@ fn load(text: &str, variables: &[(&str, &str)], flags: &[Flag<'_>]) -> Result<Se
         .iter()
         .map(|(name, value)| (OsString::from(name), OsString::from(value)));
     Settings::load(&files, flags, variables).map_err(|error| {
-        error
-            .to_string()
-            .replace(&path.display().to_string(), "FILE")
+        let shown = format!("{:#}", anyhow::Error::new(error));
+        shown.replace(&path.display().to_string(), "FILE")
     })
 }
 

@@ -208,6 +208,7 @@ async fn rights_are_kept_while_tokens_come_and_go() {
         world.writer("/b/1.md", client.clone()),
     ];
     world.writes(40).await;
+    reader_follower.watcher.excuse();
     world.token(&["revoke", "reader"]).await;
     let error = reader_follower.end().await;
     assert!(matches!(error, WatchError::Refused(_)), "{error}");

@@ -182,6 +182,7 @@ impl Soak {
                 let guest = self.world.client_with(&token);
                 let follower = self.world.follow("guest", "/a/", &guest).await;
                 self.world.writes(WRITES).await;
+                follower.watcher.excuse();
                 self.world.token(&["revoke", "guest"]).await;
                 follower.end().await;
                 guest.close().await;
