@@ -4,7 +4,7 @@ use client::{Notice, WatchError, Which};
 use testkit::link::Link;
 use wire::{DocPath, DocumentScope, GapReason};
 
-use crate::world::{World, client_of, copy_tree, head, until};
+use crate::world::{World, client_of, copy_tree, head, stop, until};
 
 // D48, D60, D61, P5: the ring covers what was missed, so nobody may be told a gap.
 #[tokio::test(flavor = "multi_thread")]
@@ -29,9 +29,7 @@ async fn kills_under_load_lose_nothing_untold() {
         world.server.restart();
     }
     world.writes(10).await;
-    for writer in writers {
-        writer.stop().await;
-    }
+    stop(writers).await;
     world
         .settle(&followers.iter().collect::<Vec<_>>(), "/a/0.md")
         .await;
@@ -54,7 +52,7 @@ async fn drains_under_load_lose_nothing_untold() {
         world.server.restart();
     }
     world.writes(10).await;
-    writer.stop().await;
+    stop([writer]).await;
     world.settle(&[&follower], "/a.md").await;
     let report = world.checker.verify().unwrap();
     assert!(report.owed > 30 && report.gaps.is_empty(), "{report:?}");
@@ -73,7 +71,7 @@ async fn take_overs_under_load_lose_nothing_untold() {
         assert_eq!(first.code(), Some(0), "{}", world.server.log());
     }
     world.writes(10).await;
-    writer.stop().await;
+    stop([writer]).await;
     world.settle(&[&follower], "/a.md").await;
     let report = world.checker.verify().unwrap();
     assert!(report.owed > 30 && report.gaps.is_empty(), "{report:?}");
@@ -111,7 +109,7 @@ async fn reloads_under_load_drop_no_watch() {
         .await;
         world.writes(3).await;
     }
-    writer.stop().await;
+    stop([writer]).await;
     let followers: Vec<_> = followers.iter().collect();
     world.settle_with(&author, &followers, "/a.md").await;
     let report = world.checker.verify().unwrap();
@@ -136,9 +134,7 @@ async fn a_watcher_that_does_not_read_is_told_and_no_neighbour_is() {
         .collect();
     // More than the sleeper's queue and the ring together hold.
     world.writes(client::QUEUE_LEN as u64 + 512).await;
-    for writer in writers {
-        writer.stop().await;
-    }
+    stop(writers).await;
     world.settle(&[&follower], "/0.md").await;
     let report = world.checker.verify().unwrap();
     assert!(report.gaps.is_empty(), "{report:?}");
@@ -174,7 +170,7 @@ async fn a_bad_network_loses_nothing_untold() {
     world.writes(100).await;
     link.set_cut(false);
     world.writes(100).await;
-    writer.stop().await;
+    stop([writer]).await;
     world.settle(&[&follower], "/a.md").await;
     let report = world.checker.verify().unwrap();
     assert!(report.owed > 300 && report.gaps.is_empty(), "{report:?}");
@@ -213,9 +209,7 @@ async fn rights_are_kept_while_tokens_come_and_go() {
     let error = reader_follower.end().await;
     assert!(matches!(error, WatchError::Refused(_)), "{error}");
     world.writes(40).await;
-    for writer in writers {
-        writer.stop().await;
-    }
+    stop(writers).await;
     loop {
         match wide.next().await {
             Ok(Notice::Change(change)) => {

@@ -12,7 +12,7 @@ use testkit::link::Link;
 use testkit::silence::{Checker, Report};
 use testkit::usage::Usage;
 
-use crate::world::{Follower, World, Writer, client_of};
+use crate::world::{Follower, World, Writer, client_of, stop};
 
 /// Rounds of the short form: each fault once.
 const ROUNDS_MIN: usize = 6;
@@ -143,9 +143,7 @@ impl Soak {
         self.world.writes(WRITES).await;
         self.strike(fault, &link).await;
         self.world.writes(WRITES).await;
-        for writer in writers {
-            writer.stop().await;
-        }
+        stop(writers).await;
         self.world
             .settle_with(&client, &followers.iter().collect::<Vec<_>>(), "/a/0.md")
             .await;

@@ -187,11 +187,17 @@ pub(crate) struct Writer {
     task: JoinHandle<()>,
 }
 
-impl Writer {
-    /// Lets the write under way end and stops.
-    pub(crate) async fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.task.await.unwrap();
+/// Stops all of `writers`, once each has ended the write under way.
+///
+/// All are told before one is waited for: one that waits for a dead server would leave the others
+/// writing for seconds, past what the ring keeps.
+pub(crate) async fn stop(writers: impl IntoIterator<Item = Writer>) {
+    let writers: Vec<Writer> = writers.into_iter().collect();
+    for writer in &writers {
+        writer.stop.store(true, Ordering::Relaxed);
+    }
+    for writer in writers {
+        writer.task.await.unwrap();
     }
 }
 
