@@ -7,9 +7,12 @@ pub mod model;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use documents::{Change, Config, Draft, Fetched, FileStore, ReadError, Which, WriteError, Written};
+use documents::{
+    Change, Config, Draft, Fetched, FileStore, OpenError, ReadError, Which, WriteError, Written,
+};
 use feed::{Next, Outlet};
 use tempfile::TempDir;
+use testkit::process::wait_for;
 use wire::{Cursor, DocPath};
 
 /// A data directory and the store that has it open.
@@ -47,8 +50,16 @@ impl World {
     }
 }
 
+/// Opens the store. A neighbouring test that starts a program holds this process's locks for the
+/// moment between its fork and its exec, so a lock of our own is waited for.
 pub fn open(root: &Path) -> FileStore {
-    FileStore::open(root, Config::default(), &mut |_| {}).expect("opens")
+    let own = std::process::id().to_string();
+    let mut opened = None;
+    wait_for("a forked neighbour to let go of the lock", || {
+        opened = Some(FileStore::open(root, Config::default(), &mut |_| {}));
+        !matches!(&opened, Some(Err(OpenError::InUse { process })) if *process == own)
+    });
+    opened.expect("it was tried").expect("opens")
 }
 
 pub fn path(text: &str) -> DocPath {
