@@ -25,10 +25,10 @@ mod cohort;
 mod ends;
 mod io;
 mod line;
-mod schedule;
 mod slab;
 mod telling;
 mod wakes;
+mod whose;
 mod worker;
 
 use std::sync::Arc;

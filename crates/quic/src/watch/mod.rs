@@ -15,7 +15,6 @@
 //! task per watch was rejected: a hundred wakes per change and connection instead of one.
 
 mod block;
-mod schedule;
 mod serving;
 mod stream;
 mod wakes;

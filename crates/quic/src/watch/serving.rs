@@ -14,13 +14,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use feed::{Outlet, Refused, Token};
-use gate::Phase;
+use gate::{Alarm, Phase, Schedule};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tracing::debug;
 use wire::Control;
 
-use super::schedule::{Alarm, Schedule};
 use super::stream::{Moment, Progress, Watch, feed_scope};
 use super::wakes::Wakes;
 use super::{Opening, block};
@@ -42,7 +41,7 @@ pub(crate) struct Serving {
     signal: watch::Receiver<Signal>,
     /// The signal that the watches were told of.
     seen: Signal,
-    schedule: Schedule,
+    schedule: Schedule<Token>,
     /// Rings at the first alarm of the schedule.
     timer: Pin<Box<Sleep>>,
     /// Watches that something happened to; emptied in each turn.

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use auth::Caller;
 use wire::Seq;
 
-use super::schedule::Alarm;
 use super::slab::Key;
 use crate::stream::{Mode, Reader, Scopes, Voice};
+use gate::Alarm;
 
 /// What members have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::cohort::Way;
 use super::line::End;
-use super::schedule::Whose;
 use super::slab::Key;
+use super::whose::Whose;
 use super::worker::Worker;
 use crate::fault::Code;
 use crate::stream::{Farewell, Rights, retry};

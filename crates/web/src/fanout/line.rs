@@ -12,12 +12,12 @@ use gate::Seat;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::io::Io;
-use super::schedule::Alarm;
 use super::slab::Key;
 use super::wakes::SocketWaker;
 use crate::connection::Place;
 use crate::socket::Session;
 use crate::stream::{Admitted, Voice};
+use gate::Alarm;
 
 /// How long a socket may take to answer our end with its own.
 const LINGER: Duration = Duration::from_secs(2);

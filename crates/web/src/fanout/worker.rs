@@ -24,10 +24,10 @@ use tracing::debug;
 use super::alone::CaughtUp;
 use super::cohort::{Cohort, Manner, Watch};
 use super::line::{End, Line, Sent};
-use super::schedule::{Schedule, Whose};
 use super::slab::{Key, Slab};
 use super::telling::Aside;
 use super::wakes::Wakes;
+use super::whose::Whose;
 use super::{Arrival, Then};
 use crate::face::{Face, Signal};
 use crate::socket::Answered;
@@ -66,7 +66,7 @@ pub(crate) struct Worker {
     pub(crate) cohorts: Slab<Cohort>,
     pub(super) manners: HashMap<Arc<Manner>, Key>,
     pub(crate) owners: HashMap<Token, Owner>,
-    pub(super) schedule: Schedule,
+    pub(super) schedule: gate::Schedule<Whose>,
     /// Rings at the first alarm of the schedule.
     timer: Pin<Box<Sleep>>,
     builds: watch::Receiver<Option<Arc<str>>>,
@@ -118,7 +118,7 @@ impl Worker {
             cohorts: Slab::new(),
             manners: HashMap::new(),
             owners: HashMap::new(),
-            schedule: Schedule::default(),
+            schedule: gate::Schedule::default(),
             timer: Box::pin(sleep_until(tokio::time::Instant::now())),
             builds,
             signal,

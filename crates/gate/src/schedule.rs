@@ -1,38 +1,37 @@
 //! What wants to be looked at next, by time.
 //!
 //! An alarm that moves back is left where it is: whoever wakes early looks again and sets the true
-//! one. So a cohort that is written to all the time costs the schedule nothing per frame.
+//! one. So what is written to all the time costs the schedule nothing per write.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::slab::Key;
-
-/// Whose alarm it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Whose {
-    Cohort(Key),
-    Line(Key),
+/// The alarms of one serving task, each by the key of its owner.
+#[derive(Debug)]
+pub struct Schedule<K> {
+    due: BTreeSet<(Instant, K)>,
 }
 
-/// The alarms of one worker.
-#[derive(Debug, Default)]
-pub(crate) struct Schedule {
-    due: BTreeSet<(Instant, Whose)>,
+impl<K> Default for Schedule<K> {
+    fn default() -> Self {
+        Self {
+            due: BTreeSet::new(),
+        }
+    }
 }
 
 /// The time under which something stands in the schedule.
 #[derive(Debug, Default)]
-pub(crate) struct Alarm(Option<Instant>);
+pub struct Alarm(Option<Instant>);
 
-impl Schedule {
+impl<K: Copy + Ord> Schedule<K> {
     /// The earliest alarm.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Takes out the next alarm that is due at `now`. Its owner must set it again.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<Whose> {
+    pub fn pop(&mut self, now: Instant) -> Option<K> {
         let (at, whose) = *self.due.first()?;
         (at <= now).then(|| {
             self.due.pop_first();
@@ -41,7 +40,7 @@ impl Schedule {
     }
 
     /// Has `whose` looked at at `at` or earlier.
-    pub(crate) fn set(&mut self, whose: Whose, alarm: &mut Alarm, at: Instant) {
+    pub fn set(&mut self, whose: K, alarm: &mut Alarm, at: Instant) {
         match alarm.0 {
             Some(set) if set <= at => return,
             Some(set) => _ = self.due.remove(&(set, whose)),
@@ -52,7 +51,7 @@ impl Schedule {
     }
 
     /// Forgets the alarm of `whose`, which was popped or is gone.
-    pub(crate) fn clear(&mut self, whose: Whose, alarm: &mut Alarm) {
+    pub fn clear(&mut self, whose: K, alarm: &mut Alarm) {
         if let Some(set) = alarm.0.take() {
             self.due.remove(&(set, whose));
         }
@@ -63,7 +62,6 @@ impl Schedule {
 mod tests {
     use std::time::Duration;
 
-    use super::super::slab::Slab;
     use super::*;
 
     #[test]
@@ -71,7 +69,7 @@ mod tests {
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs(secs);
         let (mut schedule, mut alarm) = (Schedule::default(), Alarm::default());
-        let whose = Whose::Line(Slab::new().insert_with(|_| ()));
+        let whose = 7;
         schedule.set(whose, &mut alarm, at(20));
         schedule.set(whose, &mut alarm, at(30));
         assert_eq!(schedule.next(), Some(at(20)));
